@@ -34,10 +34,11 @@ from corpora.rejections import Counts, RejectionLog, nothing_left
 from corpora.snapshot import Snapshot
 from corpora.splits import position
 from corpora.targets import measure_targets
+from corpora.training_rows import training_order
 from data_contracts.records import SPLITS, Rejected, Row, Split
 from data_contracts.sources import Source
 from fourstage.digests import unfinished, write_atomically
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, RecipeError
 from fourstage.label_order import in_order
 
 Overlap = Literal["drop_from_train", "refuse", "report"]
@@ -117,6 +118,7 @@ class DatasetWriter:
         overlap: What happens to training rows whose text also occurs in evaluation rows.
         measures: Fields of every profile.
         elsewhere: Evaluation rows of another dataset, which are treated as its own.
+        training_rows: How many training rows to keep, and the seed that draws them; None: all.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class DatasetWriter:
         overlap: Overlap,
         measures: list[pyarrow.Field],
         elsewhere: EvaluationRows | None = None,
+        training_rows: tuple[int, int] | None = None,
     ):
         from scipy.cluster.hierarchy import DisjointSet
 
@@ -133,6 +136,7 @@ class DatasetWriter:
         self._folder = folder
         self._overlap = overlap
         self._elsewhere = elsewhere
+        self._training_rows = training_rows
         self._profile_schema = dataset_profile(measures, source.answers)
         self._rows: list[_Known] = []
         self._groups = DisjointSet()  # of the rows' keys
@@ -148,6 +152,7 @@ class DatasetWriter:
 
         Raises:
             ContractViolation: Files, labels or overlap break a rule.
+            RecipeError: There are not as many training rows as asked for, or more labels.
         """
         spool = unfinished(self._folder / "spool.arrow")
         try:
@@ -162,6 +167,9 @@ class DatasetWriter:
                 # Overlap first: rows carved out afterwards must not contain test texts either.
                 duplicates = self._settle_overlap(ledger, gone)
                 splits = self._split(gone)
+                if self._training_rows is not None:
+                    self._draw(*self._training_rows, splits, gone, ledger)
+                    duplicates = self._left(duplicates, splits, gone)
                 labels = self._check_splits(splits, gone, ledger)
                 kept = self._finish(spool, splits, gone, duplicates)
                 ledger.counts.details = self._details
@@ -480,6 +488,35 @@ class DatasetWriter:
             for number in present
             if splits[number] != "train" and self._rows[number].plain in texts["train"]
         }
+
+    def _draw(
+        self, number: int, seed: int, splits: list[Split], gone: set[int], ledger: RejectionLog
+    ) -> None:
+        """Remove all training rows but those that are drawn."""
+        train = [i for i in range(len(self._rows)) if splits[i] == "train" and i not in gone]
+        rows = [self._rows[i] for i in train]
+        order, least = training_order([row.id for row in rows], [row.names for row in rows], seed)
+        if not least <= number <= len(train):
+            raise RecipeError(
+                f"training_rows: source {self._source.name} has {len(train):,} training rows, and"
+                f" {least:,} are needed for every label to have one; expected a number between"
+                f" them, got {number:,}"
+            )
+        for place in sorted(order[number:]):
+            gone.add(train[place])
+            ledger.remove(rows[place].id, rows[place].location, "beyond training_rows")
+        self._details["training_rows"] = {"drawn": number, "of": len(train), "seed": seed}
+
+    def _left(
+        self, duplicates: dict[int, str], splits: list[Split], gone: set[int]
+    ) -> dict[int, str]:
+        """The overlap that remains after rows have been drawn."""
+        first: dict[str, str] = {}
+        for number, row in enumerate(self._rows):
+            if splits[number] == "train" and number not in gone:
+                first.setdefault(row.plain, row.id)
+        plain = {number: self._rows[number].plain for number in duplicates}
+        return {number: first[text] for number, text in plain.items() if text in first}
 
     def _evaluated_as(self, row: _Known, texts: dict[Split, dict[str, int]]) -> Place:
         """Split and id of the evaluation row that has a training row's text."""

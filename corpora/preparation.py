@@ -96,6 +96,7 @@ def prepare_dataset(
     *,
     overlap: Overlap = "drop_from_train",
     elsewhere: EvaluationRows | None = None,
+    training_rows: tuple[int, int] | None = None,
 ) -> Counts:
     """Write ``rows.arrow``, ``labels.json`` and what `prepare_corpus` writes, except documents.
 
@@ -109,6 +110,8 @@ def prepare_dataset(
         overlap: What happens to training rows whose text (without markings) also occurs in dev or
             test: ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
         elsewhere: Evaluation rows of the dataset that it is learnt beside: they count as its own.
+        training_rows: How many training rows to keep, and the seed that draws them
+            (`corpora.training_rows`); None: all. Other rows are the same for every draw.
 
     Returns:
         What was read, kept, quarantined and removed; the details hold the overlap as found.
@@ -116,8 +119,10 @@ def prepare_dataset(
     Raises:
         ContractViolation: A file cannot be read; labels are of several kinds, near-equal or unseen
             in train; rows overlap although the policy refuses it; nothing is left.
+        RecipeError: There are not as many training rows as asked for, or more labels.
     """
-    return DatasetWriter(source, folder, overlap, MEASURES, elsewhere).write(snapshot)
+    writer = DatasetWriter(source, folder, overlap, MEASURES, elsewhere, training_rows)
+    return writer.write(snapshot)
 
 
 class _CorpusWriter:

@@ -12,6 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpora.survey import Survey
+from fourstage.recipe.from_nothing import (
+    BETA_2,
+    FINETUNE_RATE,
+    GENERAL_RATE,
+    LENGTHS,
+    MASK_RATE,
+    NETWORK,
+    SLOWER,
+    VOCABULARY,
+    batch_size,
+    phases,
+    vocabulary_size,
+)
 from models.catalogue import answers_of
 from models.evaluation.rivals import names
 
@@ -24,8 +37,6 @@ HEADS = {  # the head for each kind of answer, with its settings
     "choice": ("multiple_choice", "{dropout: 0.0}"),
 }
 SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from one vector a row
-VOCABULARY = 4000
-VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # fixed seconds of a run
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
@@ -40,7 +51,6 @@ CHINESE = """\
 #   characters. Masking whole words, like BERT-wwm, takes longer to learn:
 #   `units: {segmenter: rjieba}` next to `tokenizer`, and `masked_lm: {rate: 0.3, unit: word}`.
 """
-WINDOW_TOKENS = 1024  # tokens of a batch, whatever the length of its windows
 
 
 @dataclass(frozen=True)
@@ -67,16 +77,16 @@ class Shape:
     longest: int
     family: str = "bert"
     vocabulary: int = VOCABULARY
-    objective: str = "masked_lm: {rate: 0.3}"
+    objective: str = f"masked_lm: {{rate: {MASK_RATE}}}"
     init: str | None = None
     summary: str = "network"
 
 
 SMALL = Shape(
-    dict(num_layers=2, hidden_dim=128, num_heads=4, intermediate_dim=512, dropout=0.0),
+    NETWORK,
     name="2 layers of 128",
-    general=2.0e-3,
-    finetune=1.0e-3,
+    general=GENERAL_RATE,
+    finetune=FINETUNE_RATE,
     longest=128,
 )
 LARGER = Shape(
@@ -260,7 +270,7 @@ def first_recipe(planned: Budgets, language: str) -> str:
 
 def _head(planned: Budgets, language: str) -> str:
     network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
-    pieces = VOCABULARY_OF_CHARACTERS if language in ("zh", "ja") else VOCABULARY
+    pieces = vocabulary_size(language)
     vocabulary = f"scheme: wordpiece, vocabulary_size: {pieces}, lowercase: true"
     minutes, chinese = f"{planned.minutes:g}", CHINESE if language == "zh" else ""
     return f"""\
@@ -298,7 +308,7 @@ stages:
 
 def _stage(planned: Budgets, kind: str, begins: bool) -> str:
     first = begins and not planned.shape.init
-    rate = planned.shape.general / (1 if first else {"domain": 2, "task": 4}[kind])
+    rate = planned.shape.general / (1 if first else SLOWER[kind])
     shares = planned.corpora[kind]
     about = {
         "general": "Its language: general text." if "my_text" not in shares else "Your text.",
@@ -314,7 +324,9 @@ def _stage(planned: Budgets, kind: str, begins: bool) -> str:
         lines.append(f"    objectives: {{{planned.shape.objective}}}")
     lines += _windows(planned, kind, first)
     lines.append(f"    budget: {{tokens: {planned.tokens[kind]}}}")
-    lines.append(f"    optimizer: {{adamw: {{peak_learning_rate: {_rate(rate)}, beta_2: 0.98}}}}")
+    lines.append(
+        f"    optimizer: {{adamw: {{peak_learning_rate: {_rate(rate)}, beta_2: {BETA_2}}}}}"
+    )
     return "\n".join(lines)
 
 
@@ -322,17 +334,16 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
     """Short windows first; the longest as long as the labelled rows."""
     longest = planned.length
     if first:
-        lengths = {16: 0.25, 32: 0.25, 64: 0.25}
-        extra = 16 if "domain" in planned.corpora else longest
-        lengths[extra] = lengths.get(extra, 0.0) + 0.25
+        extra = LENGTHS[0] if "domain" in planned.corpora else longest
+        lengths = {of["sequence_length"]: of["share"] for of in phases(extra)}
     elif kind == "domain" and longest > 64:
         lengths = {64: 0.5, longest: 0.5}
     else:
-        return [f"    sequence_length: {longest}", f"    batch_size: {_batch(longest)}"]
+        return [f"    sequence_length: {longest}", f"    batch_size: {batch_size(longest)}"]
     return [
         "    phases:",
         *(
-            f"      - {{sequence_length: {n}, batch_size: {_batch(n)}, share: {share:g}}}"
+            f"      - {{sequence_length: {n}, batch_size: {batch_size(n)}, share: {share:g}}}"
             for n, share in lengths.items()
         ),
     ]
@@ -423,10 +434,6 @@ def _margin(rows: Survey | None) -> float:
     share = rows.source.get("set_aside", 0.1)
     deciding = rows.splits.get("dev") or share * rows.splits.get("train", rows.records)
     return max(0.02, math.ceil(100 / math.sqrt(max(deciding, 25))) / 100)
-
-
-def _batch(length: int) -> int:
-    return max(4, WINDOW_TOKENS // length)
 
 
 def _rate(rate: float) -> str:

@@ -32,7 +32,7 @@ def pretrained_shape(address: str) -> Shape:
     """
     from models.interchange.huggingface import pooled_by_mean
     from models.interchange.pretrained_network import read_start
-    from models.interchange.published import FOLDER, published_folder
+    from models.interchange.published import published_folder
 
     if address.startswith("models:/"):
         raise RecipeError(
@@ -43,8 +43,7 @@ def pretrained_shape(address: str) -> Shape:
         folder = published_folder(address)
         found = read_start(folder, weights=False)
         summary = "mean" if pooled_by_mean(folder) else "network"
-    if address.startswith(FOLDER):  # found from wherever the recipe lies
-        address = f"{FOLDER}{Path(folder).resolve()}"
+    address = whole_address(address)
     objective = _objective(found)
     settings = dict(found.settings)
     vocabulary, width = settings.pop("vocabulary_size"), settings["hidden_dim"]
@@ -61,6 +60,15 @@ def pretrained_shape(address: str) -> Shape:
         init=address,
         summary=summary,
     )
+
+
+def whole_address(address: str) -> str:
+    """The address, by which a folder is found from wherever the recipe lies."""
+    from models.interchange.published import FOLDER
+
+    if not address.startswith(FOLDER):
+        return address
+    return f"{FOLDER}{Path(address.removeprefix(FOLDER)).resolve()}"
 
 
 def _objective(found: PretrainedNetwork) -> str:

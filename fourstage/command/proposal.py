@@ -19,8 +19,9 @@ from data_contracts.sources import Source, load_source, parse_source, source_nam
 from data_contracts.suite import BUILT_IN
 from fourstage.command.example_data import example_files
 from fourstage.command.first_recipe import Shape, budgets, first_recipe
-from fourstage.command.pretrained_shape import pretrained_shape
+from fourstage.command.pretrained_shape import pretrained_shape, whole_address
 from fourstage.errors import ContractViolation, listed
+from fourstage.recipe.loading import load_recipe
 from fourstage.settings import home, search_folders
 
 TEXT, ROWS = "my_text", "my_rows"  # names of the sources
@@ -120,6 +121,25 @@ def other_files(
         if named != known:
             found[name] = (sorted(named - known), sorted(known - named))
     return found
+
+
+def other_network(folder: Path, init: str | None) -> tuple[str | None, str | None] | None:
+    """How the network that a project starts from differs from the one that is named.
+
+    Args:
+        folder: A project made by `propose`, whose recipe may have been edited.
+        init: Address of a pre-trained network, or None.
+
+    Returns:
+        The address that is named and the project's, None for no network; None if they are the same.
+
+    Raises:
+        RecipeError: The recipe can't be read, or a folder that is named does not exist.
+    """
+    recipe = load_recipe(folder / "recipes" / "first.yaml", folders=(folder,))
+    known = next((stage.init for stage in recipe.stages if stage.init), None)
+    addresses = tuple(each and whole_address(each) for each in (init, known))
+    return None if addresses[0] == addresses[1] else addresses
 
 
 def _paths(source: Source) -> set[str]:

@@ -81,6 +81,8 @@ class ResolvedStage(StageSettings):
         corpora: Share of tokens by source name, summing to 1; empty for ``finetune``. A dataset
             here means the text of its training rows.
         overlap: What happens to training rows that are evaluation rows; ``finetune`` only.
+        training_rows: ``number`` of the dataset's training rows and the ``seed`` that draws them;
+            None: all of them.
         long_rows: ``head`` keeps the beginning of a row longer than a sequence.
         refresh: What new data do: ``never``, ``on_change`` or ``continue``.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
@@ -101,6 +103,7 @@ class ResolvedStage(StageSettings):
     corpora: Mapping[str, float]
     overlap: str | None
     long_rows: str
+    training_rows: Mapping[str, int] | None = None
     refresh: str
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     starts_network: bool = False
@@ -378,6 +381,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
             beside = {name: said["prefix"] for name, said in stage.mixture["beside"].items()}
             written["mixture"] = {**_given(stage.mixture), "beside": beside}
         written["overlap"] = stage.overlap
+        if stage.training_rows is not None:
+            written["training_rows"] = dict(stage.training_rows)
         written["head"] = {stage.head: _given(stage.head_settings)}
     else:
         written["corpora"] = dict(stage.corpora)

@@ -352,6 +352,16 @@ class Mixture(Part):
     """T: rates are in proportion to min(rows, K)^(1/T); default 1."""
 
 
+class TrainingRows(Part):
+    """Some of a dataset's training rows, drawn by a seed."""
+
+    a_key_of = "training_rows"
+
+    number: Count
+    seed: Seed | None = None
+    """Seed of the draw; default 0, whatever the seeds of training are."""
+
+
 class Window(Part):
     """Long rows are read in overlapping windows."""
 
@@ -433,6 +443,15 @@ class Stage(Part):
     """Datasets that a head which writes texts learns from beside its own."""
     overlap: Literal["drop_from_train", "refuse", "report"] | None = None
     """What happens to training rows that are also evaluation rows."""
+    training_rows: (
+        Annotated[
+            Annotated[Count, Tag("text")] | Annotated[TrainingRows, Tag("mapping")],
+            Discriminator(_is_mapping),
+        ]
+        | None
+    ) = None
+    """How many of the dataset's training rows there are, for learning curves: a draw in which every
+    label has a row, and of which smaller ones are a part; by default all."""
     objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
     """Objectives with their settings; ``weight`` is an objective's factor in the loss. In stage
     finetune they are auxiliary: loss of the head + weight · loss on the rows' texts."""

@@ -13,7 +13,9 @@ import yaml
 
 MOST_TRIALS = 1000
 # Keys of a stage that say what it is rather than how it is trained.
-FIXED = frozenset({"stage", "name", "family", "size", "init", "dataset", "overlap", "refresh"})
+FIXED = frozenset(
+    {"stage", "name", "family", "size", "init", "dataset", "overlap", "training_rows", "refresh"}
+)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class StageResolution:
         if stage.starts_network:
             self._start_network(at, stage, before)
         for key in (
-            ("dataset", "mixture", "overlap", "head")
+            ("dataset", "mixture", "overlap", "training_rows", "head")
             if kind != "finetune"
             else ("corpora", "alternate")
         ):
@@ -130,6 +130,7 @@ class StageResolution:
             overlap=self.ledger.value(f"{at}.overlap", stage.overlap, "drop_from_train", kind)
             if kind == "finetune"
             else None,
+            training_rows=self._training_rows(at, stage),
             objectives=objectives,
             weights=weights,
             head=head,
@@ -247,6 +248,15 @@ class StageResolution:
             return None
         self.ledger.source(f"{at}.dataset", stage.dataset, labelled=True)
         return stage.dataset
+
+    def _training_rows(self, at: str, stage: Stage) -> dict[str, int] | None:
+        said = stage.training_rows
+        if said is None or stage.stage != "finetune":
+            return None
+        number, seed = (said, None) if isinstance(said, int) else (said.number, said.seed)
+        if seed is None:
+            self.ledger.origins[f"{at}.training_rows.seed"] = "default"
+        return {"number": number, "seed": seed or 0}
 
     def _objectives(
         self, at: str, stage: Stage, before: ResolvedStage | None

@@ -17,6 +17,9 @@ Satterthwaite's degrees of freedom, because a few seeds estimate their variance 
 is a two-sided test of each declared contrast with Holm's correction: where nothing differs, at most
 one comparison in twenty finds a difference.
 
+Where pre-trainings have several fine-tunings each, scores and differences have a second interval,
+by a hierarchical bootstrap (`models.evaluation.hierarchical_bootstrap`). It decides nothing.
+
 Reference:
     Cameron, Gelbach and Miller 2011, JBES 29 (two-way clustering); Sellam et al. 2022, arXiv
     2106.16163 (seeds and rows as two sources); Satterthwaite 1946, Biometrics Bulletin 2; Holm
@@ -32,6 +35,7 @@ from itertools import combinations
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models.evaluation.hierarchical_bootstrap import drawn_pretrainings, resampled_means
 from models.evaluation.resampling import RESAMPLES, numbered, resampled_scores, scores
 from models.protocols import Answers, Column
 
@@ -103,6 +107,8 @@ class Score:
         low: Lower end of the mean's interval, over rows and trainings.
         high: Upper end of the interval.
         parts: Mean on each data set.
+        hierarchical: The ends of the interval by a hierarchical bootstrap, where there are several
+            pre-trainings and one of them has several fine-tunings; else None.
     """
 
     name: str
@@ -113,6 +119,7 @@ class Score:
     low: float
     high: float
     parts: tuple[float, ...]
+    hierarchical: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,8 @@ class Difference:
         smallest_detectable: True difference that this comparison, as the only contrast, would
             detect with probability `POWER`. For planning only; the verdict does not use it.
         verdict: `BETTER` or `WORSE` if p is below 1 - `CONFIDENCE`, else `UNCLEAR`.
+        hierarchical: As in `Score`, where one of the two has it. Pre-trainings that both start from
+            are drawn together, fine-tunings by themselves.
     """
 
     candidate: str
@@ -145,6 +154,7 @@ class Difference:
     trainings: int
     smallest_detectable: float
     verdict: str
+    hierarchical: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -233,6 +243,7 @@ def contest(
                     float(np.mean([np.mean(runs[members]) for _, members in contender.trainings]))
                     for runs in parts[contender.name]
                 ),
+                hierarchical=_hierarchical([own], seed),
             )
         )
     pairs = contrasts
@@ -240,7 +251,7 @@ def contest(
         pairs = [(b.name, a.name) for a, b in combinations(contenders, 2)]
     return Contest(
         tuple(table),
-        _holm([_difference(measured, pair, fewest) for pair in pairs]),
+        _holm([_difference(measured, pair, fewest, seed) for pair in pairs]),
         tuple(len(rows.true) for rows in data_sets),
         tuple(groups),
         tuple(c.name for c in contenders if c.random and len(measured[c.name].values) == 1),
@@ -284,6 +295,7 @@ class _Measured:
         values: (trainings,) mean score of each training's runs on the rows.
         drawn: (trainings, resamples) the same on resampled rows.
         random: Whether the trainings differ by chance.
+        within: (runs, resamples) scores of each training's runs on resampled rows.
     """
 
     runs: tuple[float, ...]
@@ -291,6 +303,7 @@ class _Measured:
     values: np.ndarray
     drawn: np.ndarray
     random: bool
+    within: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def of(cls, contender: Contender, runs: Sequence[float], drawn: np.ndarray) -> _Measured:
@@ -302,6 +315,7 @@ class _Measured:
             np.array([np.mean([runs[i] for i in members]) for _, members in trainings]),
             np.array([drawn[members].mean(axis=0) for _, members in trainings]),
             contender.random,
+            tuple(drawn[members] for _, members in trainings),
         )
 
     @property
@@ -377,7 +391,7 @@ class _Spread:
 
 
 def _difference(
-    measured: dict[str, _Measured], pair: tuple[str, str], num_groups: int
+    measured: dict[str, _Measured], pair: tuple[str, str], num_groups: int, seed: int
 ) -> Difference:
     """One contrast, without correction for the number of contrasts."""
     candidate, reference = (measured[name] for name in pair)
@@ -395,7 +409,25 @@ def _difference(
         trainings=min((len(one.values) for one in (candidate, reference) if one.random), default=0),
         smallest_detectable=spread.reach(TWO_SIDED, POWER),
         verdict=UNCLEAR,
+        hierarchical=_hierarchical([candidate, reference], seed),
     )
+
+
+def _hierarchical(them: Sequence[_Measured], seed: int) -> tuple[float, float] | None:
+    """The hierarchical interval of a score, or of the first's minus the second's."""
+    if not any(one.random and 1 < len(one.values) < len(one.runs) for one in them):
+        return None
+    resamples = them[0].drawn.shape[1]
+    rng = np.random.default_rng([seed, resamples])
+    pretrainings: dict[tuple[str, ...], np.ndarray] = {}
+    means = []
+    for one in them:
+        if one.starts not in pretrainings:
+            pretrainings[one.starts] = drawn_pretrainings(len(one.starts), resamples, rng)
+        means.append(resampled_means(one.within, pretrainings[one.starts], rng))
+    resampled = means[0] if len(means) == 1 else means[0] - means[1]
+    low, high = np.quantile(resampled, [1 - TWO_SIDED, TWO_SIDED])
+    return float(low), float(high)
 
 
 def _holm(differences: Sequence[Difference]) -> tuple[Difference, ...]:

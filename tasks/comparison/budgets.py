@@ -15,7 +15,7 @@ from tasks.run.pages import show_search
 from tasks.run.recipe_run import open_run
 from tasks.run.trials import choose
 from tasks.store.artifacts import Artifact, store
-from tasks.store.step_names import stage_step, tokens_step
+from tasks.store.step_names import as_texts, stage_step, tokens_step
 from tasks.store.steps import look_ahead
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> fl
         return amount * stage.tokens_a_step
     # An epoch ends when the slowest corpus has been read once.
     return amount * max(
-        made[tokens_step(name)].facts["tokens"]["train"] / share
+        as_texts(made)[tokens_step(name)].facts["tokens"]["train"] / share
         for name, share in stage.corpora.items()
     )
 

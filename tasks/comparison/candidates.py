@@ -8,6 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.recipe.from_nothing import (
+    BETA_2,
+    FINETUNE_RATE,
+    GENERAL_RATE,
+    MASK_RATE,
+    NETWORK,
+    SLOWER,
+    phases,
+    vocabulary_size,
+)
 from fourstage.recipe.search import in_yaml
 from models.catalogue import literals
 from tasks.comparison.participants import pretraining_stages
@@ -19,9 +29,12 @@ if TYPE_CHECKING:
 
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
-NO_WIDE, FASTTEXT = "no-wide", "fasttext"
+NO_WIDE, FASTTEXT, FROM_SCRATCH = "no-wide", "fasttext", "from-scratch"
 # Beside these there are no-STAGE, one for each stage before the labels, and yours.
-USUAL = (AS_WRITTEN, LABELS_ONLY, COUNTING, FASTTEXT, WIDE, WIDE_LABELS_ONLY, NO_WIDE, LARGER)
+USUAL = (
+    *(AS_WRITTEN, LABELS_ONLY, FROM_SCRATCH, COUNTING, FASTTEXT),
+    *(WIDE, WIDE_LABELS_ONLY, NO_WIDE, LARGER),
+)
 # Settings of fine-tuning that are about the recipe's own network.
 OF_THE_NETWORK = ("freeze", "gradual_unfreezing", "lora", "r_drop", "fgm", "remedies", "objectives")
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
@@ -71,7 +84,7 @@ def candidates_of(
         RecipeError: The recipe has no labels or a search, a setting is invalid, or nothing is left.
         UnknownNameError: `without` names no candidate.
     """
-    whole, _, folders = resolve_recipe(recipe, overrides, smoke)
+    whole, sources, folders = resolve_recipe(recipe, overrides, smoke)
     if whole.finetune is None:
         raise RecipeError(f"{whole.where}: choose needs a stage finetune: labelled rows decide")
     if not whole.metrics:
@@ -82,7 +95,8 @@ def candidates_of(
             " of its own; add --set search="
         )
     yours = parse_variants(more, "--candidate")
-    usual, why_not = _usual(whole, folders, smoke)
+    language = sources[str(whole.finetune.dataset)].language
+    usual, why_not = _usual(whole, folders, smoke, language)
     settings = {**usual, **{name: ("yours", said) for name, said in yours.items()}}
     known = tuple(dict.fromkeys((*USUAL, *settings)))
     for name in without:
@@ -108,7 +122,9 @@ def candidates_of(
     return found
 
 
-def _usual(whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool) -> tuple[Settings, Reasons]:
+def _usual(
+    whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool, language: str
+) -> tuple[Settings, Reasons]:
     """The candidates that every recipe has, and why those are missing that this one lacks."""
     before = pretraining_stages(whole)
     started = any(stage.init for stage in whole.stages)
@@ -121,13 +137,65 @@ def _usual(whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool) -> tuple
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
+    if started:
+        found[FROM_SCRATCH] = _from_scratch(whole, language)
     found |= _counting(whole, left_out) | _fasttext(whole)
     why_not = {name: why for name in found if (why := _no_words(whole, folders, name))}
+    if why := _no_scratch(whole) if started else "":
+        why_not[FROM_SCRATCH] = why
     if why := _no_larger(whole, smoke):
         why_not[LARGER] = why
     else:
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
     return {name: of for name, of in found.items() if name not in why_not}, why_not
+
+
+def _from_scratch(whole: ResolvedRecipe, language: str) -> tuple[str, tuple[str, ...]]:
+    """A small network in the place of the one that came trained; it reads the recipe's text.
+
+    Args:
+        whole: The recipe.
+        language: Language of the rows.
+    """
+    finetune, before = whole.finetune, pretraining_stages(whole)
+    assert finetune is not None
+    words = {
+        "scheme": "wordpiece",
+        "vocabulary_size": vocabulary_size(language),
+        "lowercase": True,
+    }
+    settings = [
+        *(f"stages.{stage.name}=" for stage in whole.stages if stage.init),
+        "family=bert",
+        f"size={in_yaml(dict(NETWORK))}",
+        f"tokenizer={in_yaml(words)}",
+    ]
+    for stage in before:
+        at = f"stages.{stage.name}"
+        rate = GENERAL_RATE / (1 if stage is before[0] else SLOWER[stage.kind])
+        adamw = {"peak_learning_rate": rate, "beta_2": BETA_2}
+        settings += [
+            f"{at}.objectives={in_yaml({'masked_lm': {'rate': MASK_RATE}})}",
+            f"{at}.optimizer={in_yaml({'adamw': adamw})}",
+        ]
+        if stage is before[0]:
+            settings.append(f"{at}.phases={in_yaml(phases(stage.sequence_length))}")
+    adamw = {"peak_learning_rate": FINETUNE_RATE, "warmup": 0.1}
+    settings.append(f"stages.{finetune.name}.optimizer={in_yaml({'adamw': adamw})}")
+    about = "a small network from random weights, which reads the recipe's text before the labels"
+    return about, tuple(settings)
+
+
+def _no_scratch(whole: ResolvedRecipe) -> str:
+    """Why there is no network from scratch beside one that came trained; empty if there is."""
+    finetune = whole.finetune
+    assert finetune is not None
+    if not pretraining_stages(whole):
+        return "no stage before the labels reads text, from which a network could learn"
+    if any(stage.starts_network for stage in whole.stages[1:]):
+        return "it trains more than one network"
+    own = [key for key in (*OF_THE_NETWORK, "feature_based") if getattr(finetune, key)]
+    return f"{', '.join(own)} of the stage {finetune.name}: for its own network" if own else ""
 
 
 def _counting(whole: ResolvedRecipe, left_out: tuple[str, ...]) -> Settings:

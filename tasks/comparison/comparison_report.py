@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from tasks.comparison.comparison_table import unlike_tokenizers
@@ -26,7 +27,10 @@ def headline(table: Table) -> str:
     if not table["baselines"]:
         mean = best["metrics"][metric]["mean"]
         return f"{best['name']} has the highest {metric}, {mean:.3f}."
-    cheap = table["baselines"][0]
+    cheap = next(
+        (rival for rival in table["baselines"] if rival["name"] == best["baseline"]),
+        table["baselines"][0],
+    )
     judged = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
     }.get((best["name"], cheap["name"]))
@@ -97,7 +101,7 @@ def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
             each = "  ".join(f"{value:.4f}" for value in score["trainings"])
             parts = (f"{score['parts'][name]:.4f}" for name in probes)
             body.append((recipe["name"], each, *parts))
-    for rival in table["baselines"]:
+    for rival in (each for each in table["baselines"] if PROBE_MEAN in each["parts"]):
         parts = (f"{rival['parts'][PROBE_MEAN][name]:.4f}" for name in probes)
         body.append((rival["name"], "", *parts))
     return head, body
@@ -106,13 +110,18 @@ def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows of the contrasts on one metric."""
     percent = f"{table['confidence']:.0%}"
-    head = ("is", "than", "difference", f"{percent} interval", "p", "detectable", "verdict")
+    nested = _has_hierarchical(table, metric)
+    head = (
+        *("is", "than", "difference", f"{percent} interval"),
+        *(("hierarchical bootstrap",) if nested else ()),
+        *("p", "detectable", "verdict"),
+    )
     body = [
         (
             found["candidate"],
             found["reference"],
             f"{found['difference']:+.4f}",
-            *_inference(found),
+            *_inference(found, nested),
             found["verdict"],
         )
         for found in table["differences"][metric]
@@ -120,13 +129,23 @@ def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[t
     return head, body
 
 
-def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Interval, p and detectable difference; for two trainings, only p is meaningful."""
+def _has_hierarchical(table: Table, metric: str) -> bool:
+    return any(found["hierarchical"] for found in table["differences"][metric])
+
+
+def _inference(found: Mapping[str, Any], nested: bool) -> tuple[str, ...]:
+    """Intervals, p and detectable difference; for two trainings, Student's t says only p."""
+    ends = found["hierarchical"]
+    more = (_interval(*ends) if ends else "–",) if nested else ()
     p = "< .0001" if found["p"] < 0.0001 else f"{found['p']:.4f}"
     if found["trainings"] == FEW:
-        return "two are too few", p, "–"
-    interval = f"{found['low']:+.4f} to {found['high']:+.4f}"
-    return interval, p, f"{found['smallest_detectable']:.4f}"
+        return "two are too few", *more, p, "–"
+    interval = _interval(found["low"], found["high"])
+    return interval, *more, p, f"{found['smallest_detectable']:.4f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:+.4f} to {high:+.4f}"
 
 
 def explanation(table: Table) -> str:
@@ -164,6 +183,16 @@ def explanation(table: Table) -> str:
         f" (Holm) for the {_contrasts(table)}, and below {1 - table['confidence']:.2f} the verdict"
         " is better or worse. *Detectable* is for planning: the true difference that such a"
         f" contrast finds with {table['power']:.0%} power, were it the only one.",
+        *(
+            [
+                "Hierarchical bootstrap: each resample draws pre-trainings, fine-tunings of each"
+                " and texts, with replacement; pre-trainings that both start from are the same."
+                f" The interval has {table['confidence']:.0%} of the resamples. With few"
+                " pre-trainings it is too narrow, so that the verdict is by *p*."
+            ]
+            if any(_has_hierarchical(table, metric) for metric in table["metrics"])
+            else []
+        ),
         f"Machine: {table['machine']['processor']}, {table['machine']['cores']} cores,"
         f" {', '.join(sorted({recipe['precision'] for recipe in table['recipes']}))}.",
         *table["notes"],
@@ -224,7 +253,8 @@ def plot(table: Table) -> bytes:
         )
         spots = [place + 0.18] * len(score["values"])
         scores.plot(score["values"], spots, "o", color="C1", markersize=4, alpha=0.8)
-    for rival, style in zip(table["baselines"], ("--", ":", "-."), strict=False):
+    rivals = [rival for rival in table["baselines"] if metric in rival["metrics"]]
+    for rival, style in zip(rivals, cycle(("--", ":", "-.")), strict=False):
         scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
     dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"

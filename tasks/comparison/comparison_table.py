@@ -10,14 +10,14 @@ import numpy as np
 
 from fourstage.digests import digest
 from models.evaluation.rivals import SEES, names_of
-from tasks.comparison.contests import PROBE_MEAN, contests_of
+from tasks.comparison.contests import PROBE_MEAN, baseline_names, contests_of
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
 from tasks.steps.tokens import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
-from tasks.store.step_names import tokens_step
+from tasks.store.step_names import as_texts, tokens_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -54,7 +54,11 @@ def judge(
         for candidate, other in contrasts
     ]
     contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared, cheap)
-    recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
+    called = baseline_names(runs, cheap)
+    recipes = [
+        {**_recipe(entry, runs[entry.name], contests), "baseline": called[entry.name]}
+        for entry in entries
+    ]
     probed = contests.get(PROBE_MEAN)
     labelled = next((found for on, found in contests.values() if on[0].step == "evaluation"), None)
     return {
@@ -81,7 +85,8 @@ def judge(
             entries,
             runs,
             contests,
-        ),
+        )
+        + _of_other_rows(cheap, entries, runs, contests),
         "differences": {
             metric: [asdict(difference) for difference in found.differences]
             for metric, (_, found) in contests.items()
@@ -159,6 +164,27 @@ def _baselines(
     return found
 
 
+def _of_other_rows(
+    cheap: str,
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[SeedRun]],
+    contests: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Scores of the cheap baselines that learned from other training rows than the first."""
+    found: list[dict[str, Any]] = []
+    for name, called in baseline_names(runs, cheap).items():
+        if called == cheap or called in [rival["name"] for rival in found]:
+            continue
+        of = [entry for entry in entries if entry.name == name]
+        there = {
+            metric: contest
+            for metric, contest in contests.items()
+            if contest[0][0].step in runs[name][0].made
+        }
+        found += _baselines({called: "baseline"}, of, runs, there)
+    return found
+
+
 def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) -> dict[str, Any]:
     scores = {
         metric: {
@@ -171,7 +197,7 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
     }
     last = [run.stages[-1][2].facts["heldout_loss"] for run in runs]
     guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
-    recipe = runs[0].plan.recipe
+    recipe, texts = runs[0].plan.recipe, as_texts(runs[0].made)
     stages, pretraining = recipe.stages, pretraining_stages(recipe)
     return {
         "name": entry.name,
@@ -192,19 +218,17 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "measured_by": recipe.measured_by,
         "heldout_loss": _means(before),
         "heldout_loss_a_character": a_character(
-            _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
+            _means(before), texts, recipe.measured_by, runs[0].plan.folders
         ),
         "heldout_loss_a_word": a_word(
-            _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
+            _means(before), texts, recipe.measured_by, runs[0].plan.folders
         ),
         "unknown_share": {
-            name: runs[0].made[tokens_step(name)].facts["unknown_share"] for name in before[0]
+            name: texts[tokens_step(name)].facts["unknown_share"] for name in before[0]
         },
         "heldout_loss_after": guessed,
         "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
-        "unigram_loss": unigram_losses(
-            runs[0].made, before[0], recipe.measured_by, runs[0].plan.folders
-        ),
+        "unigram_loss": unigram_losses(texts, before[0], recipe.measured_by, runs[0].plan.folders),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],

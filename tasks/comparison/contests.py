@@ -61,12 +61,18 @@ def contests_of(
         runs: Runs of each recipe, by its name.
         contrasts: (candidate, reference) by name. A contrast is skipped for scores that one of the
             two lacks.
-        cheap: Name of the cheap baseline.
+        cheap: Name of the cheap baseline. In a contrast it stands for the one that learned from the
+            same training rows as the recipe it is compared with (`baseline_names`).
 
     Raises:
         RecipeError: The runs were not evaluated on the same rows.
     """
     found = {}
+    called = baseline_names(runs, cheap)
+    contrasts = [
+        (called[other] if one == cheap else one, called[one] if other == cheap else other)
+        for one, other in contrasts
+    ]
     probed = {name: _pretrainings(of) for name, of in runs.items() if of[0].probes}
     if probed:
         recipe = next(iter(probed.values()))[0].plan.recipe
@@ -74,7 +80,7 @@ def contests_of(
             DataSet(name, Label(), metric, probe_step(name))
             for name, metric in recipe.probes.items()
         ]
-        found[PROBE_MEAN] = on, _contest(on, probed, contrasts, cheap)
+        found[PROBE_MEAN] = on, _contest(on, probed, contrasts, called)
     tuned = {name: of for name, of in runs.items() if of[0].plan.recipe.finetune}
     if tuned:
         plan = next(iter(tuned.values()))[0].plan
@@ -84,7 +90,7 @@ def contests_of(
             if head and dataset and all(metric in other.metrics for other in others):
                 answers = answers_of(head, plan.folders)
                 on = [DataSet(dataset, answers, metric, "evaluation")]
-                found[metric] = on, _contest(on, tuned, contrasts, cheap)
+                found[metric] = on, _contest(on, tuned, contrasts, called)
     recipes = [of[0].plan.recipe for of in runs.values()]
     for name in dict.fromkeys(name for recipe in recipes for name in recipe.prototypes):
         step = prototypes_step(name)
@@ -92,12 +98,37 @@ def contests_of(
         sets = [run.made[step].facts["metrics"] for run, *_ in told.values()]
         for asked in (each for each in sets[0] if all(each in of for of in sets)):
             on = [DataSet(name, Label(), "accuracy", step, asked)]
-            found[f"prototypes/{name}/{asked}"] = on, _contest(on, told, contrasts, cheap)
+            found[f"prototypes/{name}/{asked}"] = on, _contest(on, told, contrasts, called)
     for name in dict.fromkeys(name for recipe in recipes for name in recipe.word_in_context):
         step = word_in_context_step(name)
         asked = {who: _pretrainings(of) for who, of in runs.items() if step in of[0].made}
         on = [DataSet(name, Label(), "accuracy", step)]
-        found[f"word_in_context/{name}"] = on, _contest(on, asked, contrasts, cheap)
+        found[f"word_in_context/{name}"] = on, _contest(on, asked, contrasts, called)
+    return found
+
+
+def baseline_names(runs: Runs, cheap: str) -> dict[str, str]:
+    """What the cheap baseline of each recipe is called, by the recipe's name.
+
+    It is `cheap` for the training rows of the first recipe with labels. One that learned from other
+    rows of the dataset (`training_rows`) is another baseline, and says how many they are.
+    """
+    drawn = {
+        name: recipe.finetune.training_rows
+        for name, of in runs.items()
+        if (recipe := of[0].plan.recipe).finetune
+    }
+    first = next(iter(drawn.values()), None)
+    found = {}
+    for name in runs:
+        rows = drawn.get(name, first)
+        if rows == first:
+            found[name] = cheap
+        elif rows is None:
+            found[name] = f"{cheap} on all rows"
+        else:
+            seed = f", seed {rows['seed']}" if rows["seed"] else ""
+            found[name] = f"{cheap} on {rows['number']:,} rows{seed}"
     return found
 
 
@@ -109,14 +140,19 @@ def _pretrainings(runs: Sequence[SeedRun]) -> list[SeedRun]:
 
 
 def _contest(
-    on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, str]], cheap: str
+    on: Sequence[DataSet],
+    runs: Runs,
+    contrasts: Sequence[tuple[str, str]],
+    called: Mapping[str, str],
 ) -> Contest:
     from models.evaluation.comparison import Contender, contest
 
-    answers = [_answers(data_set, runs, cheap) for data_set in on]
-    contenders = []
-    if all(cheap in said for _, said in answers):
-        contenders.append(Contender(cheap, [said[cheap] for _, said in answers], random=False))
+    answers = [_answers(data_set, runs, called) for data_set in on]
+    contenders = [
+        Contender(cheap, [said[cheap] for _, said in answers], random=False)
+        for cheap in dict.fromkeys(called[name] for name in runs)
+        if all(cheap in said for _, said in answers)
+    ]
     contenders += [
         Contender(name, [said[name] for _, said in answers], _starts(of))
         for name, of in runs.items()
@@ -139,7 +175,7 @@ def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
 
 
 def _answers(
-    on: DataSet, runs: Runs, cheap: str
+    on: DataSet, runs: Runs, called: Mapping[str, str]
 ) -> tuple[AnsweredRows, dict[str, list[list[str]]]]:
     """The rows, and the predictions of each contender, (runs, rows)."""
     from models.evaluation.comparison import AnsweredRows
@@ -150,8 +186,12 @@ def _answers(
     texts = first.get("text", first["id"])  # rows of one text count as one
     rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(texts))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
-    rival = {cheap: [first["baseline"]]} if "baseline" in first else {}
-    return rows, {**rival, **said}
+    rivals = {
+        called[name]: [of[0]["baseline"]]
+        for name, of in reversed(tables.items())  # of one baseline, the first recipe's
+        if "baseline" in of[0]
+    }
+    return rows, {**rivals, **said}
 
 
 def _table(run: SeedRun, on: DataSet) -> dict[str, list[Any]]:

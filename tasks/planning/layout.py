@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ from tasks.store.step_names import (
     stage_step,
     tokenizer_step,
     tokens_step,
+    whole_step,
     word_in_context_step,
     word_relations_step,
 )
@@ -201,6 +202,21 @@ class Layout:
         self._steps[name] = Step(name, kind, settings, inputs or {}, **more)
         return name
 
+    def _whole(self, name: StepName) -> StepName:
+        """The step that reads all rows of a dataset of which labels are learned from a few.
+
+        It is the step itself where no rows are drawn. What reads text alone reads all rows, so that
+        every draw has the same corpora, vocabulary and pre-training.
+        """
+        step = self._steps[name]
+        settings = {key: value for key, value in step.settings.items() if key != "training_rows"}
+        inputs = {role: self._whole(each) for role, each in step.inputs.items()}
+        if settings == step.settings and inputs == step.inputs:
+            return name
+        whole = whole_step(name)
+        self._steps[whole] = replace(step, name=whole, settings=settings, inputs=inputs)
+        return whole
+
     def _dataset(self, name: str) -> None:
         finetune = self.recipe.finetune
         trained_on = finetune is not None and name in finetune.datasets
@@ -221,10 +237,12 @@ class Layout:
             )
             overlap = "drop_from_train" if scored else "report"
         settings: dict[str, Any] = {**self._source(name), "overlap": overlap}
+        if finetune is not None and name == finetune.dataset and (drawn := finetune.training_rows):
+            settings["training_rows"] = [drawn["number"], drawn["seed"]]
         inputs: dict[str, StepName] = {}
         if finetune is not None and finetune.dataset is not None and name in self._beside:
             settings["evaluation_markings"] = list(self.sources[finetune.dataset].markings)
-            inputs[f"evaluation {finetune.dataset}"] = dataset_step(finetune.dataset)
+            inputs[f"evaluation {finetune.dataset}"] = self._whole(dataset_step(finetune.dataset))
         self._add(dataset_step(name), "dataset", settings, inputs, **self._reading(name))
         allowed = overlap == "report"
         classes = (
@@ -238,7 +256,7 @@ class Layout:
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
         settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
-        inputs = {f"evaluation {other}": dataset_step(other) for other in datasets}
+        inputs = {f"evaluation {other}": self._whole(dataset_step(other)) for other in datasets}
         self._add(corpus_step(name), "corpus", settings, inputs, **self._reading(name))
         self._contract(name, corpus_step(name))
 
@@ -303,8 +321,8 @@ class Layout:
             more = {"parts": (_scheme(spec),), "given": {}}
         inputs: dict[str, StepName] = {}
         for text in spec.learn_from:
-            inputs[f"text {text}"] = self._data(text)
-            inputs[contract_step(text)] = contract_step(text)
+            inputs[f"text {text}"] = self._whole(self._data(text))
+            inputs[contract_step(text)] = self._whole(contract_step(text))
         self._add(name, "tokenizer", settings, inputs, **more)
 
     def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -449,8 +467,10 @@ class Layout:
             if stage_step(said) in self._steps
         }
         for name in read:
-            inputs[tokens_step(name)] = tokens_step(name)
-            inputs[contract_step(name)] = contract_step(tokens_step(name))
+            tokens = tokens_step(name)
+            both = {tokens: tokens, contract_step(name): contract_step(tokens)}
+            labelled = name in stage.datasets
+            inputs |= {r: of if labelled else self._whole(of) for r, of in both.items()}
         return self._add(
             stage_step(stage.name),
             "stage",
@@ -463,7 +483,10 @@ class Layout:
     def _measurement(self, stage: ResolvedStage, used: Sequence[str]) -> None:
         """Add the measurement of a stage's network on every corpus and the labels."""
         inputs = {"stage": stage_step(stage.name), "tokenizer": tokenizer_step(stage)}
-        inputs |= {tokens_step(name): tokens_step(name) for name in used}
+        inputs |= {
+            tokens: tokens if stage.dataset else self._whole(tokens)
+            for tokens in map(tokens_step, used)
+        }
         own = stage.tokenizer is not None
         finetune = None if own else self.recipe.finetune
         objective = measured_of(stage, self.folders) if own else self.recipe.measured_by
@@ -588,7 +611,8 @@ class Layout:
             "contract": contract_step(name),
         }
         for text in read:
-            inputs |= {f"text {text}": self._data(text), f"contract of {text}": contract_step(text)}
+            inputs[f"text {text}"] = self._whole(self._data(text))
+            inputs[f"contract of {text}"] = self._whole(contract_step(text))
         self._add(
             few_shot_step(name),
             "few_shot",

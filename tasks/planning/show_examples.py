@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
-from tasks.store.step_names import dataset_step, measurement_step, tokenizer_step, tokens_step
+from tasks.store.step_names import (
+    as_texts,
+    dataset_step,
+    measurement_step,
+    tokenizer_step,
+    tokens_step,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +78,8 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         for each in look_ahead(before, Store(home()))
         if isinstance(each.found, Artifact)
     }
+    if not stage.datasets:
+        made = as_texts(made)
     missing = [name for name in wanted if name not in made]
     if missing:
         raise EnvironmentFault(

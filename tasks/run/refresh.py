@@ -16,6 +16,7 @@ from tasks.store.artifacts import Artifact, store
 from tasks.store.history import last_artifacts
 from tasks.store.step_names import (
     STAGE_BEFORE,
+    as_texts,
     corpus_step,
     fresh_step,
     last_step,
@@ -59,7 +60,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     run.pin(last_step(name), before)
     new_tokens = all_tokens = 0
     for corpus in stage.corpora:
-        tokens = run.made[tokens_step(corpus)]
+        tokens = as_texts(run.made)[tokens_step(corpus)]
         seen = run.last.get(corpus_step(corpus))
         all_tokens += _train_tokens(tokens)
         if seen is None or seen.digest == run.made[corpus_step(corpus)].digest:

@@ -19,7 +19,7 @@ from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
-from tasks.store.step_names import dataset_step, measurement_step, stage_step, subject_of
+from tasks.store.step_names import as_texts, dataset_step, measurement_step, stage_step, subject_of
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -147,7 +147,7 @@ def _stage(
         "heldout_error": measured.facts["heldout_error"],
         "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
         "heldout_loss_a_word": measured.facts["heldout_loss_a_word"],
-        "unigram_loss": unigram_losses(run.made, losses, objective, run.plan.folders),
+        "unigram_loss": unigram_losses(as_texts(run.made), losses, objective, run.plan.folders),
         "task_metric": measured.facts.get("task_metric"),
     }
 

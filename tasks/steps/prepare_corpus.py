@@ -43,6 +43,7 @@ def prepare_dataset(step: Bound, folder: Path) -> Findings:
         folder,
         overlap=step.step.settings["overlap"],
         elsewhere=_evaluation_rows(step),
+        training_rows=step.step.settings.get("training_rows"),
     )
     labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
     answers = step.step.given["source"].answers

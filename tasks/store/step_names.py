@@ -7,12 +7,14 @@ several inputs of a kind, their names are also their roles.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NewType
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NewType, TypeVar
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
 StepName = NewType("StepName", str)
+Made = TypeVar("Made")
 
 TOKENIZER = StepName("tokenizer")  # the recipe's
 PACKAGE = StepName("package")
@@ -23,6 +25,7 @@ ATTENTION = StepName("attention")
 # The role of the stage whose weights a stage goes on with. `tasks.steps.training_job` spells it
 # out: its text is part of the keys of stages.
 STAGE_BEFORE = "stage before"
+_WHOLE = " whole"
 
 
 def corpus_step(source: str) -> StepName:
@@ -43,6 +46,23 @@ def contract_step(of: str) -> StepName:
 def tokens_step(source: str) -> StepName:
     """A tokenised corpus or dataset."""
     return StepName(f"tokens {source}")
+
+
+def whole_step(step: str) -> StepName:
+    """A step on all rows of a dataset of which a recipe learns labels from a few."""
+    return StepName(step + _WHOLE)
+
+
+def as_texts(made: Mapping[str, Made]) -> dict[str, Made]:
+    """What is made, by step name, as texts: of all rows, also where labels are learned from a few.
+
+    Args:
+        made: By step name, with those of `whole_step`, if there are any.
+    """
+    whole = {
+        name.removesuffix(_WHOLE): each for name, each in made.items() if name.endswith(_WHOLE)
+    }
+    return {**made, **whole}
 
 
 def tokenizer_step(stage: ResolvedStage) -> StepName:

@@ -92,6 +92,7 @@ def dataset(tmp_path: Path) -> Prepare:
         dev: Path | None = None,
         overlap: Any = "drop_from_train",
         elsewhere: EvaluationRows | None = None,
+        training_rows: tuple[int, int] | None = None,
         **settings: Any,
     ) -> Prepared:
         listed = {"train": train, "dev": dev, "test": test}
@@ -101,7 +102,14 @@ def dataset(tmp_path: Path) -> Prepare:
         folder = tmp_path / f"dataset{next(times)}"
         folder.mkdir()
         snapshot = take_snapshot(source)
-        counts = prepare_dataset(source, snapshot, folder, overlap=overlap, elsewhere=elsewhere)
+        counts = prepare_dataset(
+            source,
+            snapshot,
+            folder,
+            overlap=overlap,
+            elsewhere=elsewhere,
+            training_rows=training_rows,
+        )
         counts.check()
         return Prepared(counts, folder, snapshot.digest)
 

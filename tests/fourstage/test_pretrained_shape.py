@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from fourstage.command import main
 from fourstage.command.first_recipe import LEAST_ADAPTED
 from fourstage.command.pretrained_shape import _objective
 from fourstage.errors import RecipeError
+from fourstage.recipe.from_nothing import FINETUNE_RATE, GENERAL_RATE, NETWORK
 from models.catalogue import find
 from models.interchange.huggingface import PretrainedNetwork, save_network
 from models.interchange.published import POOLING
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tasks.comparison.candidates import candidates_of
+from tasks.planning.plan import plan_recipe
 from tests.corpora.made_up import documents
 from tests.fourstage.test_project import _new, _resolved, _rows_file, _texts
 
@@ -55,10 +58,45 @@ def test_the_network_reads_the_text_and_learns_the_labels(network, tmp_path, mon
     assert resolved.tokenizer.vocabulary_size == TOKENIZER.vocabulary_size
 
     tried = {each.name: each.overrides for each in candidates_of("first")}
-    parts = ["as-written", "labels-only", "no-domain", "no-task", "counting", "no-wide", "fasttext"]
-    assert list(tried) == parts
+    parts = ["as-written", "labels-only", "no-domain", "no-task", "from-scratch"]
+    assert list(tried) == [*parts, "counting", "no-wide", "fasttext"]
     assert "stages.general=" in tried["counting"]
     assert "stages.general=" not in tried["labels-only"]
+    scratch = plan_recipe("first", tried["from-scratch"]).recipe
+    assert [stage.kind for stage in scratch.stages] == ["domain", "task", "finetune"]
+    assert (scratch.start, scratch.family) == (None, "bert")
+    assert {stage.init for stage in scratch.stages} == {None}
+    assert scratch.network.items() >= NETWORK.items()
+    assert scratch.tokenizer.learn_from  # a vocabulary of its own
+    read, adapted, labelled = scratch.stages
+    assert read.phases[0].sequence_length == 16
+    rates = [stage.optimizer.settings["peak_learning_rate"] for stage in scratch.stages]
+    assert rates == [GENERAL_RATE, GENERAL_RATE / 4, FINETUNE_RATE]
+    assert read.corpora == domain.corpora
+    assert (adapted.budget, labelled.budget) == (task.budget, finetune.budget)
+
+
+def test_a_choice_goes_on_only_with_the_network_of_its_project(
+    network, tmp_path, monkeypatch, capsys
+):
+    rows = _rows_file(tmp_path, documents(60))
+    other = tmp_path / "other"
+    shutil.copytree(network.removeprefix("folder:"), other)
+    plain = _new(tmp_path / "plain", "--rows", rows)
+    started = _new(tmp_path / "started", "--rows", rows, "--init", network)
+    capsys.readouterr()
+    for project, said, told in (
+        (started, ("--init", f"folder:{other}"), f"starts from {network}, and --init names folder"),
+        (started, (), f"starts from {network}, and --init names no network"),
+        (plain, ("--init", network), f"starts from no network, and --init names {network}"),
+        (started, ("--init", network), "'nobody' is not a candidate"),
+        (started, ("--init", "folder:bert"), "'nobody' is not a candidate"),
+        (plain, (), "'nobody' is not a candidate"),
+    ):
+        monkeypatch.chdir(tmp_path)
+        words = ("--project", project.name, "--rows", rows, *said, "--without", "nobody")
+        assert main(["choose", *words]) == 2
+        assert told in capsys.readouterr().err, said
 
 
 def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, capsys):
@@ -68,6 +106,11 @@ def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, 
         _new(tmp_path / "mine", "--rows", rows, "--minutes", "5", "--init", network), monkeypatch
     )
     assert [stage.kind for stage in resolved.stages] == ["general", "finetune"]
+    unmade: dict[str, str] = {}
+    assert "from-scratch" not in [
+        each.name for each in candidates_of("first", unmade=unmade.__setitem__)
+    ]
+    assert "no stage before the labels reads text" in unmade["from-scratch"]
     told = capsys.readouterr().out
     assert "in 5 minutes it learns the labels only; --minutes" in told
     needed = told.split("only; --minutes ")[1].split()[0]

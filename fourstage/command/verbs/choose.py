@@ -58,8 +58,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="leave a candidate out: as-written, labels-only, no-STAGE, counting, fasttext, wide,"
-        " wide-labels-only, no-wide, larger, or yours",
+        help="leave a candidate out: as-written, labels-only, no-STAGE, from-scratch, counting,"
+        " fasttext, wide, wide-labels-only, no-wide, larger, or yours",
     )
     add_json(parser)
 
@@ -97,10 +97,10 @@ def _enter_project(options: Namespace) -> None:
 
     Raises:
         RecipeError: A recipe is named, too, the folder is not empty and no project, or it is a
-            project of other files.
+            project of other files or of another network.
     """
     from fourstage.command.project import MARKER, check_empty, make_project
-    from fourstage.command.proposal import other_files, propose
+    from fourstage.command.proposal import other_files, other_network, propose
 
     folder: Path = options.project
     say = tell if options.json else print_text
@@ -109,6 +109,13 @@ def _enter_project(options: Namespace) -> None:
     if (folder / MARKER).is_file():
         if other := other_files(folder, options.corpus, options.rows):
             raise RecipeError(_told(folder, other))
+        if networks := other_network(folder, options.init):
+            named, known = (each or "no network" for each in networks)
+            raise RecipeError(
+                f"choose: the project in {folder} starts from {known}, and --init names {named};"
+                " nothing was started. Name another folder with --project DIR, or go on with the"
+                f" project's own network: in {folder}, type `fourstage choose first`"
+            )
         say(f"{folder}: goes on with this project; its recipe and sources stay as they are")
     else:
         check_empty(folder)

@@ -98,6 +98,7 @@ FINETUNE = {
     "stage": "finetune",
     "dataset": "rows",
     "overlap": "refuse",
+    "training_rows": {"number": 64, "seed": 3},
     "head": {"sequence_classification": {"class_weights": "balanced"}},
     "objectives": {"masked_lm": {"rate": 0.2, "weight": 0.5}},
     "freeze": ["embeddings/*", "block_0/*"],

@@ -240,6 +240,30 @@ def test_recipes_that_share_their_starts_are_compared_start_by_start() -> None:
     assert verdict((tuple("wxyz"), tuple("stuv"))) == UNCLEAR
 
 
+def test_fine_tunings_within_pretrainings_have_a_second_interval_and_change_nothing_else() -> None:
+    rng = np.random.default_rng(15)
+    labels = _labels(rng, 300)
+    none = np.zeros(300)
+    said = [_model(rng, labels, none, accuracy, 6) for accuracy in (0.55, 0.6)]
+    rival = _contender("rival", _model(rng, labels, none, 0.5, 1), random=False)
+
+    def judged(starts: str) -> Contest:
+        pair = [_contender(n, s, tuple(starts)) for n, s in zip("ab", said, strict=True)]
+        contenders = [rival, *pair]
+        return _contest(labels, contenders, NUM_LABELS, metric="accuracy", resamples=2000)
+
+    for starts in ("uvwxyz", "uuuuuu", ""):  # one level: the interval is the usual one alone
+        found = judged(starts)
+        assert {each.hierarchical for each in (*found.scores, *found.differences)} == {None}
+    nested = judged("uuuvvv")
+    assert [bool(score.hierarchical) for score in nested.scores] == [False, True, True]
+    for each in nested.differences:
+        assert each.hierarchical is not None
+        low, high = each.hierarchical
+        assert low < each.difference < high
+    assert nested == judged("uuuvvv")
+
+
 def test_many_contrasts_are_corrected_by_holm() -> None:
     rng = np.random.default_rng(14)
     labels = _labels(rng, 500)

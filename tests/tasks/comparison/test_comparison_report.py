@@ -43,6 +43,7 @@ def _recipe(name: str, *values: float) -> dict[str, Any]:
         "pretraining": {"seconds": 60.0},
         "finetuning": {"seconds": 30.0},
         "tokenizer": "a key",
+        "baseline": "TF-IDF + linear SVM",
         "heldout_loss": {"encyclopedia": 6.5} if name == "ours" else {},
         "heldout_loss_a_character": {"encyclopedia": 1.6254} if name == "ours" else {},
         "unigram_loss": {"encyclopedia": 7.25} if name == "ours" else {},
@@ -61,6 +62,7 @@ def _table(verdict: str) -> dict[str, Any]:
         "trainings": 3,
         "smallest_detectable": 0.06,
         "verdict": verdict,
+        "hierarchical": None,
     }
     return {
         "dataset": "rows",
@@ -152,6 +154,19 @@ def test_of_two_trainings_no_interval_is_shown() -> None:
     ((*_, interval, p, detectable, verdict),) = difference_cells(table, METRIC)[1]
     assert (interval, p, detectable) == ("two are too few", "0.0123", "–")
     assert verdict == "not distinguishable"
+
+
+def test_fine_tunings_within_pretrainings_have_an_interval_of_their_own() -> None:
+    table = _table("not distinguishable")
+    assert "ierarchical" not in markdown(table)
+    table["differences"][METRIC][0] |= {"trainings": 2, "hierarchical": (-0.01, 0.08)}
+    table["differences"][METRIC].append({**_table("worse")["differences"][METRIC][0]})
+    head, (nested, flat) = difference_cells(table, METRIC)
+    place = head.index("hierarchical bootstrap")
+    assert (nested[place - 1], nested[place]) == ("two are too few", "-0.0100 to +0.0800")
+    assert (flat[place - 1], flat[place]) == ("+0.0100 to +0.0900", "–")
+    assert len(head) == len(nested) == len(flat)
+    assert "With few pre-trainings it is too narrow" in markdown(table)
 
 
 def test_the_page_explains_itself_and_shows_the_plot() -> None:

@@ -169,6 +169,34 @@ def test_each_number_of_ways_and_shots_is_a_score_of_the_pretraining(answers: An
         assert contest.rows == (ROWS // 2,)
 
 
+def test_each_recipe_is_held_against_the_baseline_of_its_own_training_rows(answers: Answers):
+    draws = {"all": None, "few": 8, "again": {"number": 8, "seed": 1}, "too": 8}
+    runs = {
+        name: answers.runs(name, {(1, 1): 30}, stages=stages(finetune={"training_rows": drawn}))
+        if drawn
+        else answers.runs(name, {(1, 1): 30})
+        for name, drawn in draws.items()
+    }
+    for right, name in ((10, "few"), (10, "too"), (20, "again")):
+        path = runs[name][0].made["evaluation"].path(PREDICTIONS)
+        table = pandas.read_parquet(path)
+        wrong = ["weather" if label == "kitchen" else "kitchen" for label in table["label"]]
+        table["baseline"] = [*table["label"][:right], *wrong[right:]]
+        table.to_parquet(path)
+    found = contests_of(runs, [(name, CHEAP) for name in runs] + [(CHEAP, "few")], CHEAP)
+    contest = found["accuracy"][1]
+    eight, again = f"{CHEAP} on 8 rows", f"{CHEAP} on 8 rows, seed 1"
+    scores = {score.name: score.mean for score in contest.scores}
+    assert scores == {CHEAP: 0.75, eight: 0.25, again: 0.5, **dict.fromkeys(runs, 0.75)}
+    assert [(d.candidate, d.reference) for d in contest.differences] == [
+        ("all", CHEAP),
+        ("few", eight),
+        ("again", again),
+        ("too", eight),
+        (eight, "few"),
+    ]
+
+
 def test_answers_to_other_rows_are_refused(answers: Answers):
     one, two = (answers.runs(name, {(1, 1): 20}) for name in ("one", "two"))
     made = dict(two[0].made) | {"probe more": answers.artifact("probe more", 20, first="other")}

@@ -194,6 +194,31 @@ def test_a_probed_dataset_goes_the_way_of_the_labelled_one(probed: Plan):
     assert probed.steps["baseline rows"].settings["metric"] == "accuracy"
 
 
+def test_a_draw_of_training_rows_leaves_all_that_reads_text_alone(project: Project):
+    stages = recipe()["stages"]
+    few = [*stages[:-1], {**stages[-1], "training_rows": 8}]
+    plain, drawn = (
+        plan_recipe(str(project.recipe(recipe("drawn", stages=of)))).steps for of in (stages, few)
+    )
+    assert drawn["dataset rows"].settings["training_rows"] == [8, 0]
+    for name in ("contract rows", "tokens rows", "baseline rows"):
+        assert drawn[name].inputs["data"] == "dataset rows"
+    assert drawn["evaluation"].inputs["dataset"] == "dataset rows"
+    assert drawn["stage finetune"].inputs["tokens rows"] == "tokens rows"
+    # Text alone is of all rows.
+    assert drawn["corpus notes"].inputs == {"evaluation rows": "dataset rows whole"}
+    assert drawn["stage task"].inputs["tokens rows"] == "tokens rows whole"
+    whole = {name for name in drawn if name.endswith(" whole")}
+    assert drawn.keys() - plain.keys() == whole
+    assert {name.partition(" ")[0] for name in whole} == {"dataset", "contract", "tokens"}
+    for name in whole:
+        usual = plain[name.removesuffix(" whole")]
+        assert drawn[name].settings == usual.settings
+        assert {n.removesuffix(" whole") for n in drawn[name].inputs.values()} == {
+            *usual.inputs.values()
+        }
+
+
 def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
     evaluate = {"metrics": ["accuracy"]}
     plain = plan_recipe(str(project.recipe(recipe("probed", evaluate=evaluate))))

@@ -128,6 +128,12 @@ CHANGES: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...] | None]] = 
         ("dataset rows", "contract rows"),
         ("contract notes", "tokens rows"),
     ),
+    # A draw is a setting of the dataset; the stage's own key has its rows, not their number.
+    (
+        {"stages": stages(finetune={"training_rows": 8})},
+        ("dataset rows",),
+        ("tokens rows", "stage finetune"),
+    ),
 ]
 
 
