@@ -162,13 +162,13 @@ def test_a_stage_trains_what_is_above_the_network_and_resumes_to_the_same_bits(t
         feature_based=READER,
         r_drop={"alpha": 1.0},
         micro_batches=2,
-        budget=Budget("steps", 12),
-        checkpoint_every=3,
+        budget=Budget("steps", 10),
+        checkpoint_every=4,
         select={"metric": "macro_f1", "split": "dev"},
     )
     report = Recorder()
     outcome = train(job, tmp_path / "whole", report)
-    cut_off_after(9, tmp_path / "whole", tmp_path / "parts")
+    cut_off_after(8, tmp_path / "whole", tmp_path / "parts")
     train(job, tmp_path / "parts")
     assert weights(tmp_path / "parts") == weights(tmp_path / "whole")
     name = "network.safetensors"

@@ -176,4 +176,5 @@ def cut_off_after(step: int, finished: Path, folder: Path) -> None:
     name = Path("checkpoints") / f"step-{step:09d}"
     shutil.copytree(finished / name, folder / name)
     for best in (finished / "checkpoints").glob("best-*"):
-        shutil.copytree(best, folder / "checkpoints" / best.name)
+        if int(best.name.removeprefix("best-")) <= step:
+            shutil.copytree(best, folder / "checkpoints" / best.name)
