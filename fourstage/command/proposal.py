@@ -138,8 +138,8 @@ def other_network(folder: Path, init: str | None) -> tuple[str | None, str | Non
     """
     recipe = load_recipe(folder / "recipes" / "first.yaml", folders=(folder,))
     known = next((stage.init for stage in recipe.stages if stage.init), None)
-    addresses = tuple(each and whole_address(each) for each in (init, known))
-    return None if addresses[0] == addresses[1] else addresses
+    named, known = (each and whole_address(each) for each in (init, known))
+    return None if named == known else (named, known)
 
 
 def _paths(source: Source) -> set[str]:

@@ -22,7 +22,7 @@ MASK_RATE = 0.3
 BETA_2 = 0.98
 GENERAL_RATE, FINETUNE_RATE = 2.0e-3, 1.0e-3  # peak learning rates
 SLOWER = {"general": 1, "domain": 2, "task": 4}  # divisors of the rate after the first stage
-LENGTHS = (16, 32, 64)  # tokens of the first windows, a quarter of the budget each
+LENGTHS: tuple[int, ...] = (16, 32, 64)  # tokens of the first windows, a quarter of the budget each
 WINDOW_TOKENS = 1024  # tokens of a batch, whatever the length of its windows
 
 
@@ -38,7 +38,7 @@ def batch_size(length: int) -> int:
 
 def phases(longest: int) -> list[dict[str, Any]]:
     """The phases of the first stage, whose last windows have `longest` tokens."""
-    shares = dict.fromkeys(LENGTHS, 0.25)
+    shares: dict[int, float] = dict.fromkeys(LENGTHS, 0.25)
     shares[longest] = shares.get(longest, 0.0) + 0.25
     return [
         {"sequence_length": length, "batch_size": batch_size(length), "share": share}

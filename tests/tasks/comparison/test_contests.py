@@ -102,6 +102,9 @@ def test_fine_tunings_of_one_pretraining_share_its_probes_which_count_once(answe
     assert contest.rows == (ROWS, ROWS)
     fine_tuned = found["accuracy"][1].scores[1]
     assert fine_tuned.values == pytest.approx((0.5, 0.5, 0.5, 0.9))
+    # Three fine-tunings within one pre-training, and one within another; probes have one level.
+    assert fine_tuned.hierarchical is not None
+    assert score.hierarchical is None
 
 
 def test_what_has_no_pretraining_has_no_probes_and_no_contrasts_on_them(answers: Answers):
