@@ -21,7 +21,7 @@ from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
 from models.training.stage import Budget
-from tests.models.clean_process import CleanProcess, clean_process
+from tests.models.clean_process import HIDDEN, CleanProcess, clean_process
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
 PROGRAM = """
@@ -145,10 +145,10 @@ def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
         assert not expected[key][:, width:].any()
 
 
-PYFUNC = """
+PYFUNC = f"""
 import json, sys
-for room in ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts", "tokenizers"):
-    sys.modules[room] = None
+for name in {HIDDEN!r}:
+    sys.modules[name] = None
 import mlflow.pyfunc
 model = mlflow.pyfunc.load_model(sys.argv[1])
 print(json.dumps([answer["probabilities"] for answer in model.predict(json.load(sys.stdin))]))

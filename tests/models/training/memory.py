@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -22,6 +23,8 @@ NETWORK = {
     "intermediate_dim": 64,
     "max_sequence_length": 32,
 }
+# Compiled in little more than half the time, where the depth of the network is not the subject.
+ONE_LAYER = NETWORK | {"num_layers": 1}
 # Every setting; what a test says differs from it.
 RULE = STAGES["finetune"].adamw
 ADAMW = {"adamw": {"peak_learning_rate": 3e-3, "warmup": 0.1}}
@@ -157,3 +160,21 @@ class Recorder:
 
     def metrics(self, rows: list) -> None:
         self.rows += rows
+
+
+def cut_off_after(step: int, finished: Path, folder: Path) -> None:
+    """Leave in a new folder what a stage that is killed after an update leaves: a checkpoint.
+
+    Up to there it has done what the finished one did: `test_gradient.py` and `test_alternation.py`
+    kill stages at any update. So nothing is compiled and trained twice.
+
+    Args:
+        step: An update after which the finished stage has kept a checkpoint.
+        finished: Folder of the finished stage.
+        folder: New.
+    """
+    name = Path("checkpoints") / f"step-{step:09d}"
+    shutil.copytree(finished / name, folder / name)
+    for best in (finished / "checkpoints").glob("best-*"):
+        if int(best.name.removeprefix("best-")) <= step:
+            shutil.copytree(best, folder / "checkpoints" / best.name)

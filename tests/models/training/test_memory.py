@@ -7,7 +7,17 @@ import gc
 from models.evaluation.heldout import heldout_losses
 from models.evaluation.predict import predict
 from models.training.gradient import train
-from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
+from models.training.stage import Budget, Phase
+from tests.models.training.memory import (
+    ONE_LAYER,
+    Corpus,
+    Rows,
+    finetuning,
+    pretraining,
+    tokenizer,
+)
+
+SHORT = {"network": ONE_LAYER, "phases": [Phase(16)], "budget": Budget("steps", 2)}
 
 
 def functions() -> int:
@@ -22,9 +32,9 @@ def test_no_stage_leaves_its_functions_behind(tmp_path):
     held = []
     for i in range(2):
         folder = tmp_path / str(i)
-        train(pretraining(seed=i), folder / "general")
+        train(pretraining(seed=i, **SHORT), folder / "general")
         heldout_losses(folder / "general", tokenizer(), {"text": Corpus(20)}, objective="masked_lm")
-        train(finetuning(seed=i), folder / "finetune")
+        train(finetuning(seed=i, **SHORT), folder / "finetune")
         predict(folder / "finetune", tokenizer(), Rows(8))
         held.append(functions())
     # The first has made those that are made once.

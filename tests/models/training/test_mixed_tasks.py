@@ -16,8 +16,8 @@ from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from models.training.trained_stage import load_stage
 from tests.models.memory_corpus import MemoryRows
-from tests.models.training.memory import finetuning, tokenizer
-from tests.models.training.test_gradient import Killed, KillingAt, weights
+from tests.models.training.memory import cut_off_after, finetuning, tokenizer
+from tests.models.training.test_gradient import weights
 
 # Both read the same texts; only the prefix says which words are asked for.
 WORDS = {"own": {"high": "wba", "low": "wbb"}, "other": {"high": "wbc", "low": "wbd"}}
@@ -90,11 +90,10 @@ def test_each_task_is_answered_behind_its_prefix(tmp_path: Path) -> None:
     assert config["head"]["sequence_to_sequence"]["prefix"] == PREFIXES["own"]
 
 
-def test_killed_and_resumed_a_mixture_ends_with_the_same_bits(tmp_path: Path) -> None:
+def test_cut_off_and_resumed_a_mixture_ends_with_the_same_bits(tmp_path: Path) -> None:
     job = mixing(micro_batches=2, budget=Budget("steps", 6), checkpoint_every=2)
     train(job, tmp_path / "whole")
-    with pytest.raises(Killed):
-        train(job, tmp_path / "parts", KillingAt(3))
+    cut_off_after(4, tmp_path / "whole", tmp_path / "parts")
     train(job, tmp_path / "parts")
     assert weights(tmp_path / "parts") == weights(tmp_path / "whole")
 

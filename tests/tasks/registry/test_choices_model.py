@@ -23,17 +23,21 @@ from tasks.registry.register_model import register, save_text_model
 from tasks.store.ancestry import gather
 from tasks.tracking.connection import Tracking
 from tasks.tracking.runs import start_lifecycle
+from tests.models.clean_process import HIDDEN
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 from tests.tasks.lifecycle import Lifecycle
 
-PROGRAM = """
+PROGRAM = f"""
 import json, sys
+for name in {HIDDEN!r}:
+    sys.modules[name] = None
 import mlflow
 model = mlflow.pyfunc.load_model(sys.argv[1])
 rows = json.load(sys.stdin)
 print(json.dumps([model.predict(rows), model.predict(rows[:1]), model.predict([])]))
 try:
-    model.predict([rows[0], {"text": "waa", "choices": ["wab"]}, {"text": "waa", "choices": []}])
+    few = [{{"text": "waa", "choices": ["wab"]}}, {{"text": "waa", "choices": []}}]
+    model.predict([rows[0], *few])
 except ValueError as error:
     print(json.dumps(str(error)))
 """

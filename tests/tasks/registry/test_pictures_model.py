@@ -31,13 +31,14 @@ from tasks.store.ancestry import gather
 from tasks.tracking.connection import Tracking
 from tasks.tracking.runs import start_lifecycle
 from tests.corpora.test_regions import bomb, drawing, encoded
+from tests.models.clean_process import HIDDEN
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 from tests.tasks.lifecycle import Lifecycle
 
-PROGRAM = """
+PROGRAM = f"""
 import json, sys
-for room in ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts"):
-    sys.modules[room] = None
+for name in {HIDDEN!r}:
+    sys.modules[name] = None
 import mlflow
 asked = json.load(sys.stdin)
 models = [mlflow.pyfunc.load_model(path) for path in sys.argv[1:]]

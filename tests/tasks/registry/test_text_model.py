@@ -30,13 +30,14 @@ from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
 from tasks.tracking.runs import start_lifecycle
 from tasks.tracking.stage_models import ensure_published
+from tests.models.clean_process import HIDDEN
 from tests.tasks.lifecycle import STAGES, Lifecycle
 
 # What a served model may import: everything of ours is made unfindable.
-STRANGER = """
+STRANGER = f"""
 import json, sys
-for room in ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts"):
-    sys.modules[room] = None
+for name in {HIDDEN!r}:
+    sys.modules[name] = None
 import mlflow.pyfunc
 model = mlflow.pyfunc.load_model(sys.argv[1])
 print(json.dumps(model.predict(["one", "one two", "one two three", "\\u8bcd \\u8bcd"])))
