@@ -20,6 +20,7 @@ from tests.flows.screen import Screen
 
 OURS = ("PREFECT_", "MLFLOW_", "FOURSTAGE_", "KERAS_", "COLUMNS", "PYTEST_")
 LISTENER = Path(__file__).with_name("listener.py")
+ABSENT = Path(__file__).with_name("absent")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class Person:
         """The environment, with nothing of whoever runs the tests."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         path = f"{Path(sys.executable).parent}{os.pathsep}{clean.get('PATH', '')}"  # activated
-        own = {"FOURSTAGE_HOME": str(self.home), "PYTHONPATH": str(REPOSITORY), "PATH": path}
+        modules = f"{REPOSITORY}{os.pathsep}{ABSENT}"
+        own = {"FOURSTAGE_HOME": str(self.home), "PYTHONPATH": modules, "PATH": path}
         return clean | own | self.environment | more
 
     def start(
