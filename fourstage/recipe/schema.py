@@ -198,6 +198,8 @@ class OptimizerSettings(Part):
     """Of ``slanted_triangular``: the peak divided by the lowest rate; default 32."""
     weight_decay: Share | None = None
     """Decoupled weight decay; LayerNorms and biases are excluded."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Of ``muon``: share of the momentum of matrices that an update keeps; default 0.95."""
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
     beta_2: Annotated[float, Field(ge=0, lt=1)] | None = None
     epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -223,6 +225,7 @@ class WrittenOptimizer(Part):
     adafactor: OptimizerSettings | None = None
     adagrad: OptimizerSettings | None = None
     lamb: OptimizerSettings | None = None
+    muon: OptimizerSettings | None = None
     sgd: OptimizerSettings | None = None
 
 
