@@ -25,6 +25,7 @@ NEUTRAL: Mapping[str, Any] = {
     "r_drop": None,
     "fgm": None,
     "feature_based": None,
+    "average": None,
     "mixture": None,
 }
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
@@ -409,7 +410,16 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         written["optimizer"] = {optimizer.name: _without(optimizer.settings, NEUTRAL_OPTIMIZER)}
     if stage.freeze:
         written["freeze"] = list(stage.freeze)
-    for key in ("gradual_unfreezing", "lora", "feature_based", "r_drop", "fgm", "stop", "select"):
+    for key in (
+        "gradual_unfreezing",
+        "lora",
+        "feature_based",
+        "r_drop",
+        "fgm",
+        "average",
+        "stop",
+        "select",
+    ):
         value = getattr(stage, key)
         if value is not None:
             written[key] = dict(value)

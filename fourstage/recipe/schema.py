@@ -331,6 +331,15 @@ class Fgm(Part):
     """Norm of the perturbation; default 1."""
 
 
+class Average(Part):
+    """The average of the weights over the updates, in place of the last ones."""
+
+    a_key_of = "average"
+
+    decay: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of the average that an update keeps; default 0.99, about the last hundred updates."""
+
+
 class Lengths(Part):
     """Longest source and target of an encoder–decoder, in tokens."""
 
@@ -473,6 +482,7 @@ class Stage(Part):
     feature_based: FeatureBased | None = None
     r_drop: RDrop | None = None
     fgm: Fgm | None = None
+    average: Average | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
     """What happens to a finished stage when there are new data."""
     stop: Stop | None = None

@@ -33,6 +33,7 @@ _OF_GRADIENT_DESCENT = (
     "freeze",
     "gradual_unfreezing",
     "lora",
+    "average",
     "stop",
     "select",
 )

@@ -13,6 +13,7 @@ from models.protocols import Capability
 LORA = {"rank": 8, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}
 FEATURE_BASED = {"hidden_dim": 128, "num_layers": 1, "dropout": 0.1}
 KEYS = ("freeze", "gradual_unfreezing", "lora", "feature_based")
+AVERAGE = {"decay": 0.99}
 REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 1.0}}
 
 
@@ -42,6 +43,7 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
         "gradual_unfreezing": gradual.model_dump(exclude_none=True) if gradual else None,
         "lora": _with_defaults(ledger, f"{at}.lora", stage.lora, LORA),
         "feature_based": _feature_based(ledger, at, stage),
+        "average": _with_defaults(ledger, f"{at}.average", stage.average, AVERAGE),
         **_regularisers(ledger, at, stage),
     }
 

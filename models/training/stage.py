@@ -77,6 +77,8 @@ class StageSettings:
             is trained.
         r_drop: ``{"alpha": α}`` for two passes whose predictions should agree; None: one pass.
         fgm: ``{"epsilon": ε}`` for a second gradient on perturbed token embeddings, or None.
+        average: ``{"decay": share}`` of the weights' average that an update keeps; the average is
+            measured and kept in place of the weights. None: the weights themselves.
         stop: Early stopping: ``{"patience": evaluations, "metric": name or None}`` or None.
         select: Keep the weights of the best evaluation: ``{"metric": name, "split": name}`` or
             None.
@@ -106,6 +108,7 @@ class StageSettings:
     feature_based: Mapping[str, Any] | None = None
     r_drop: Mapping[str, float] | None = None
     fgm: Mapping[str, float] | None = None
+    average: Mapping[str, float] | None = None
     stop: Mapping[str, Any] | None = None
     select: Mapping[str, Any] | None = None
     precision: str = "auto"

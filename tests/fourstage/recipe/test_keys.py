@@ -45,7 +45,8 @@ ADAMW = {
     "clip_norm": 2.0,
     "layer_decay": 0.9,
 }
-OTHERS = {name: {key: ADAMW[key] for key in given} for name, given in defaults.OPTIMIZERS.items()}
+VALUES = {**ADAMW, "momentum": 0.9}
+OTHERS = {name: {key: VALUES[key] for key in given} for name, given in defaults.OPTIMIZERS.items()}
 TRAINED = {
     "batch_size": 8,
     "micro_batches": 2,
@@ -103,6 +104,7 @@ FINETUNE = {
     "freeze": ["embeddings/*", "block_0/*"],
     "r_drop": {"alpha": 2.0},
     "fgm": {"epsilon": 0.5},
+    "average": {"decay": 0.999},
     "lora": {"rank": 4, "alpha": 8.0, "targets": ["query", "key"], "dropout": 0.1},
     "budget": {"epochs": 2.5},
     "stop": {"patience": 3, "metric": "accuracy"},
@@ -315,9 +317,10 @@ REFUSED: list[dict[str, Any]] = [
     *(
         {"optimizer": {name: {key: value}}}
         for name, settings in OTHERS.items()
-        for key, value in ADAMW.items()
+        for key, value in VALUES.items()
         if key not in settings
     ),
+    {"optimizer": {"adamw": {"momentum": VALUES["momentum"]}}},
     {"init": "folder:nowhere"},
     {"promote": {"model": "two", "require_slices": {"length": {"accuracy": BEYOND_SLICES}}}},
     {
