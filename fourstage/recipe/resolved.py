@@ -19,6 +19,7 @@ NEUTRAL: Mapping[str, Any] = {
     "stop": None,
     "select": None,
     "alternate": False,
+    "reinitialise": 0,
     "freeze": (),
     "gradual_unfreezing": None,
     "lora": None,
@@ -408,6 +409,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     if not stage.trains_itself:
         optimizer = stage.optimizer
         written["optimizer"] = {optimizer.name: _without(optimizer.settings, NEUTRAL_OPTIMIZER)}
+    if stage.reinitialise:
+        written["reinitialise"] = stage.reinitialise
     if stage.freeze:
         written["freeze"] = list(stage.freeze)
     for key in (

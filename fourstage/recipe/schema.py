@@ -475,6 +475,8 @@ class Stage(Part):
     precision: Literal["auto", "float32", "bfloat16"] | None = None
     """Precision of the matrix products; ``auto`` chooses bfloat16 where it is faster."""
     remedies: Remedies | None = None
+    reinitialise: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Number of top layers that begin fine-tuning at random, and the pooler with them."""
     freeze: Annotated[Texts, Field(min_length=1)] | None = None
     """Patterns of weights that stay as they are: ``[embeddings/*, block_0/*]``."""
     gradual_unfreezing: GradualUnfreezing | None = None

@@ -56,6 +56,7 @@ from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import make_optimizer
 from models.training.precision import resolve_precision
+from models.training.reinitialisation import fresh_layers
 from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
@@ -577,7 +578,11 @@ class _Run:
             if hasattr(self.network, "spell"):
                 self.network.spell(self.job.tokenizer)
             if self.job.initial is not None:
+                count = self.stage.reinitialise
+                fresh = fresh_layers(self.stage.kind, self.network, count) if count else ()
                 load_before(self.job, self.network, self.scorers)
+                for variable, value in fresh:
+                    variable.assign(value)
             else:
                 for objective in self.objectives.values():
                     if hasattr(objective, "initialise"):

@@ -67,6 +67,7 @@ class StageSettings:
         budget: Length of the training.
         optimizer: The optimizer's name and settings.
         remedies: Remedies against forgetting: ``{"layer_decay": share}``.
+        reinitialise: Number of top blocks that begin at random, with the pooler.
         freeze: Patterns of the paths of variables that stay as they are.
         gradual_unfreezing: Time from the thawing of one layer to the next, ``{"epochs": n}`` or
             ``{"share": s}`` of the updates; None: all train from the start.
@@ -102,6 +103,7 @@ class StageSettings:
     mixture: Mapping[str, Any] | None = None
     micro_batches: int = 1
     remedies: Mapping[str, Any] = field(default_factory=dict)
+    reinitialise: int = 0
     freeze: tuple[str, ...] = ()
     gradual_unfreezing: Mapping[str, float] | None = None
     lora: Mapping[str, Any] | None = None

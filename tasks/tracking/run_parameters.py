@@ -64,6 +64,8 @@ def _of_stage(stage: Any) -> dict[str, Any]:
     }
     if (rate := stage.optimizer.settings.get("peak_learning_rate")) is not None:
         found["learning_rate"] = rate
+    if stage.reinitialise:
+        found["reinitialise"] = stage.reinitialise
     if stage.freeze:
         found["freeze"] = ", ".join(stage.freeze)
     if stage.gradual_unfreezing:

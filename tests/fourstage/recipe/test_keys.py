@@ -169,6 +169,12 @@ UNLABELLED = {
     "size": "tiny",
     "stages": [PLAIN, {**PLAIN, "name": "second"}],
 }
+ANEW = {
+    "stage": "finetune",
+    "dataset": "rows",
+    "head": {"sequence_classification": {"class_weights": "balanced"}},
+    "reinitialise": 1,
+}
 FROZEN = {
     "stage": "finetune",
     "dataset": "rows",
@@ -224,6 +230,7 @@ KNOWING = {
 READ = {
     "whole": WHOLE,
     "whole words": {**UNLABELLED, "tokenizer": {"scheme": "word", "minimum_count": 3}},
+    "top layers anew": {**UNLABELLED, "stages": [PLAIN, ANEW]},
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
     "words in sentences": {
         **UNLABELLED,
@@ -439,7 +446,7 @@ def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     """Of every stage key one value, taken from the stages that have it."""
     elsewhere = {
         key: value
-        for stage in (*KINDS.values(), FROZEN, STARTED, GRAPH, MIXED)
+        for stage in (*KINDS.values(), FROZEN, ANEW, STARTED, GRAPH, MIXED)
         for key, value in stage.items()
     }
     least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
