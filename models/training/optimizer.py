@@ -393,14 +393,14 @@ class LayerwiseMuon(_OfKeras, keras.optimizers.Muon):
     def __init__(self, *args: Any, beta_1: float = 0.9, beta_2: float = 0.999, **kwargs: Any):
         super().__init__(*args, **{"adam_beta_1": beta_1, "adam_beta_2": beta_2, **kwargs})
 
-    def build(self, variables: Sequence[Any]) -> None:
+    def build(self, var_list: Sequence[Any]) -> None:
         """As in Keras, if there is a matrix for Muon."""
-        if all(map(self._should_use_adamw, variables)):
+        if all(map(self._should_use_adamw, var_list)):
             raise RecipeError(
                 "optimizer.muon: expected weights to train that are matrices of a block; there are"
                 " none, so that every weight would be Adam's; use adamw"
             )
-        super().build(variables)
+        super().build(var_list)
 
     def _should_use_adamw(self, variable: Any) -> bool:
         return not (
