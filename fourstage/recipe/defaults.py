@@ -57,6 +57,19 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
         "warmup": 0.06,
         "clip_norm": 1.0,
     },
+    # Adam's rate and decay, which the scaled update takes too (Liu et al. 2025, arXiv 2502.16982).
+    "muon": {
+        "peak_learning_rate": 5e-4,
+        "decay": "linear",
+        "weight_decay": 0.01,
+        "momentum": 0.95,
+        "beta_1": 0.9,
+        "beta_2": 0.98,
+        "epsilon": 1e-6,
+        **_PLAIN,
+        "warmup": 0.06,
+        "clip_norm": 1.0,
+    },
     # fastText's of supervised training, for a row at a time.
     "sgd": {"peak_learning_rate": 0.1, "decay": "linear", **_PLAIN},
 }

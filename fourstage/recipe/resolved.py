@@ -19,12 +19,14 @@ NEUTRAL: Mapping[str, Any] = {
     "stop": None,
     "select": None,
     "alternate": False,
+    "reinitialise": 0,
     "freeze": (),
     "gradual_unfreezing": None,
     "lora": None,
     "r_drop": None,
     "fgm": None,
     "feature_based": None,
+    "average": None,
     "mixture": None,
 }
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
@@ -412,9 +414,20 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     if not stage.trains_itself:
         optimizer = stage.optimizer
         written["optimizer"] = {optimizer.name: _without(optimizer.settings, NEUTRAL_OPTIMIZER)}
+    if stage.reinitialise:
+        written["reinitialise"] = stage.reinitialise
     if stage.freeze:
         written["freeze"] = list(stage.freeze)
-    for key in ("gradual_unfreezing", "lora", "feature_based", "r_drop", "fgm", "stop", "select"):
+    for key in (
+        "gradual_unfreezing",
+        "lora",
+        "feature_based",
+        "r_drop",
+        "fgm",
+        "average",
+        "stop",
+        "select",
+    ):
         value = getattr(stage, key)
         if value is not None:
             written[key] = dict(value)

@@ -198,6 +198,8 @@ class OptimizerSettings(Part):
     """Of ``slanted_triangular``: the peak divided by the lowest rate; default 32."""
     weight_decay: Share | None = None
     """Decoupled weight decay; LayerNorms and biases are excluded."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Of ``muon``: share of the momentum of matrices that an update keeps; default 0.95."""
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
     beta_2: Annotated[float, Field(ge=0, lt=1)] | None = None
     epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -223,6 +225,7 @@ class WrittenOptimizer(Part):
     adafactor: OptimizerSettings | None = None
     adagrad: OptimizerSettings | None = None
     lamb: OptimizerSettings | None = None
+    muon: OptimizerSettings | None = None
     sgd: OptimizerSettings | None = None
 
 
@@ -326,6 +329,15 @@ class Fgm(Part):
 
     epsilon: Positive | None = None
     """Norm of the perturbation; default 1."""
+
+
+class Average(Part):
+    """The average of the weights over the updates, in place of the last ones."""
+
+    a_key_of = "average"
+
+    decay: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of the average that an update keeps; default 0.99, about the last hundred updates."""
 
 
 class Lengths(Part):
@@ -482,6 +494,8 @@ class Stage(Part):
     precision: Literal["auto", "float32", "bfloat16"] | None = None
     """Precision of the matrix products; ``auto`` chooses bfloat16 where it is faster."""
     remedies: Remedies | None = None
+    reinitialise: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Number of top layers that begin fine-tuning at random, and the pooler with them."""
     freeze: Annotated[Texts, Field(min_length=1)] | None = None
     """Patterns of weights that stay as they are: ``[embeddings/*, block_0/*]``."""
     gradual_unfreezing: GradualUnfreezing | None = None
@@ -489,6 +503,7 @@ class Stage(Part):
     feature_based: FeatureBased | None = None
     r_drop: RDrop | None = None
     fgm: Fgm | None = None
+    average: Average | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
     """What happens to a finished stage when there are new data."""
     stop: Stop | None = None

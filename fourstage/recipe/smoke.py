@@ -209,7 +209,9 @@ def _stage(
     small["micro_batches"] = min(small.get("micro_batches", 1), small["batch_size"])
     if small["batch_size"] % small["micro_batches"]:
         small["micro_batches"] = 1
-    if "freeze" in small:  # the tiny network has fewer blocks
+    if "reinitialise" in small:  # the tiny network has fewer blocks
+        small["reinitialise"] = 1
+    if "freeze" in small:
         small["freeze"] = ["embeddings/*"]
     if "gradual_unfreezing" in small:  # and few updates
         small["gradual_unfreezing"] = {"share": 0.1}

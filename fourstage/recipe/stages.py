@@ -20,7 +20,7 @@ from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Stage
 from fourstage.recipe.starts import resolve_starts
-from fourstage.recipe.tuning import check_dropout, resolve_tuning
+from fourstage.recipe.tuning import check_dropout, check_reinitialise, resolve_tuning
 from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.training.stage import Budget, Optimizer, Phase
@@ -30,9 +30,11 @@ _OF_GRADIENT_DESCENT = (
     "starts_from",
     "optimizer",
     "remedies",
+    "reinitialise",
     "freeze",
     "gradual_unfreezing",
     "lora",
+    "average",
     "stop",
     "select",
 )
@@ -94,6 +96,7 @@ class StageResolution:
         )
         rates = (self.network.arguments.get("dropout"), head_settings.get("dropout"))
         check_dropout(self.ledger, at, stage, *rates)
+        check_reinitialise(self.ledger, at, stage, self.network.arguments.get("num_layers"))
         phases = self._phases(at, stage, before, batch_size)
         micro_batches = self.ledger.value(f"{at}.micro_batches", stage.micro_batches, 1, kind)
         for phase in phases:

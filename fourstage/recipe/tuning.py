@@ -12,7 +12,8 @@ from models.protocols import Capability
 
 LORA = {"rank": 8, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}
 FEATURE_BASED = {"hidden_dim": 128, "num_layers": 1, "dropout": 0.1}
-KEYS = ("freeze", "gradual_unfreezing", "lora", "feature_based")
+KEYS = ("reinitialise", "freeze", "gradual_unfreezing", "lora", "feature_based")
+AVERAGE = {"decay": 0.99}
 REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 1.0}}
 
 
@@ -36,12 +37,25 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
         ledger.fault(
             f"{at}.gradual_unfreezing", "with lora the network's own layers never train; keep one"
         )
+    if stage.reinitialise is not None:
+        if stage.stage != "finetune":
+            ledger.fault(
+                f"{at}.reinitialise", f"stage {stage.stage} has no 'reinitialise'; finetune has"
+            )
+        if stage.lora is not None:
+            ledger.fault(
+                f"{at}.reinitialise",
+                "with lora the network's own layers never train, so they would stay random; keep"
+                " one",
+            )
     gradual = stage.gradual_unfreezing
     return {
+        "reinitialise": stage.reinitialise or 0,
         "freeze": stage.freeze or (),
         "gradual_unfreezing": gradual.model_dump(exclude_none=True) if gradual else None,
         "lora": _with_defaults(ledger, f"{at}.lora", stage.lora, LORA),
         "feature_based": _feature_based(ledger, at, stage),
+        "average": _with_defaults(ledger, f"{at}.average", stage.average, AVERAGE),
         **_regularisers(ledger, at, stage),
     }
 
@@ -72,7 +86,7 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
             ledger.fault(
                 f"{at}.feature_based", f"head {head} writes with the network itself; leave it out"
             )
-    for key in ("freeze", "gradual_unfreezing", "lora", "fgm", "objectives"):
+    for key in ("reinitialise", "freeze", "gradual_unfreezing", "lora", "fgm", "objectives"):
         if getattr(stage, key) is not None:
             ledger.fault(
                 f"{at}.{key}",
@@ -106,6 +120,22 @@ def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
             ledger.fault(f"{at}.{name}", f"stage {stage.stage} has no {name!r}; finetune has")
         found[name] = _with_defaults(ledger, f"{at}.{name}", said, default)
     return found
+
+
+def check_reinitialise(ledger: Ledger, at: str, stage: Stage, num_layers: Any) -> None:
+    """Refuse more layers at random than the network has.
+
+    Args:
+        ledger: Collects faults.
+        at: Path of the stage.
+        stage: The stage.
+        num_layers: Of the network; None where it names none, which the stage itself refuses.
+    """
+    count = stage.reinitialise
+    if count is not None and isinstance(num_layers, int) and count > num_layers:
+        ledger.fault(
+            f"{at}.reinitialise", f"expected at most the network's {num_layers} layers, got {count}"
+        )
 
 
 def check_dropout(ledger: Ledger, at: str, stage: Stage, network: Any, head: Any) -> None:

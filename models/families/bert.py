@@ -34,9 +34,13 @@ class _Config(TransformerConfig):
 
     Attributes:
         num_segments: Number of segment ids.
+        norm_first: Whether LayerNorms precede (pre-LN) instead of following (post-LN), with a last
+            one behind the blocks (Xiong et al. 2020, arXiv 2002.04745). Hugging Face has no such
+            BERT.
     """
 
     num_segments: int = 2
+    norm_first: bool = False
     activation: str = "gelu_tanh"
 
 

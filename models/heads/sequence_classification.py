@@ -41,7 +41,7 @@ class SequenceClassification:
             frequency in the training rows.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row: ``network``, what its family's paper reads, such as
-            [CLS] or the last token; ``mean`` or ``max`` of all tokens.
+            [CLS] or the last token; ``mean`` or ``max`` of all tokens, or ``both``.
         wide: Whether the logits of counted n-grams are added to the network's
             (`models.layers.wide`).
         symmetric: Read each pair in both orders, which are two examples in training and whose

@@ -22,7 +22,7 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
         bert: A BERT with two segments, or with the six of a UniLM.
 
     Raises:
-        RecipeError: It is of another family, or has another number of segments.
+        RecipeError: It is of another family, has another number of segments, or is pre-LN.
 
     Reference:
         ``modeling.py`` of microsoft/unilm, where a checkpoint with two segments is loaded.
@@ -34,6 +34,8 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
             f"expected a bert with 2 or {rows} segments to start {FAMILY} from, got a"
             f" {bert.family} with {given or 'no'} segments"
         )
+    if bert.settings.get("norm_first"):
+        raise RecipeError(f"norm_first: our {FAMILY} supports only False, this bert has True")
     network = dict(bert.network)
     if given != rows and SEGMENTS in network:
         source: dict[int, int] = {}
@@ -50,4 +52,5 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
             for name, array in weights.items()
         }
     settings = {**bert.settings, "num_segments": rows}
+    settings.pop("norm_first", None)  # its blocks have no such choice
     return replace(bert, family=FAMILY, settings=settings, network=network, heads=heads)

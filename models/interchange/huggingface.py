@@ -650,10 +650,11 @@ def _their_config(
 ) -> dict[str, Any]:
     settings = checkpoint.settings
     for argument, value in architecture.fixed.items():
-        if settings[argument] != value:
+        own = settings.get(argument, value)  # a stage trained before there was the argument
+        if own != value:
             raise RecipeError(
                 f"{argument}: their {architecture.model_type} supports only {value}, this network"
-                f" has {settings[argument]}"
+                f" has {own}"
             )
     activation = settings["activation"]
     used = settings.get("head_activation") or activation

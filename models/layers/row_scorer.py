@@ -21,7 +21,7 @@ from fourstage.errors import UnknownNameError
 from models import features as keys
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
-from models.layers.summary import OF_ALL, row_vectors
+from models.layers.summary import BOTH, OF_ALL, row_vectors
 from models.layers.wide import WidePart
 from models.protocols import Capability
 
@@ -79,6 +79,8 @@ class RowScorer(ScorerLayer):
         self.pooler: Any = None
         self.is_pooled = own and Capability.POOLED_OUTPUT in network.provides
         self.input_dim = self.hidden_dim
+        if summary == BOTH:
+            self.input_dim = 2 * self.hidden_dim
         if self.is_pooled:
             self.input_dim = getattr(network, "pooled_dim", self.hidden_dim)
         if own and not self.is_pooled and network.pooler_activation:
@@ -103,7 +105,7 @@ class RowScorer(ScorerLayer):
         return scores if self.wide is None else scores + self.wide(batch)
 
     def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
-        """The pooled vector, (B, D) float32."""
+        """The pooled vector, (B, `input_dim`) float32."""
         if self.is_pooled:
             return outputs[keys.POOLED_OUTPUT]
         row = row_vectors(self.summary, batch, outputs)

@@ -4,6 +4,7 @@ first   position 0, BERT's [CLS], for bidirectional networks
 last    the last real token, for causal networks (GPT), where only it sees the row
 mean    the mean of all tokens without padding
 max     the largest value of each number over all tokens without padding
+both    mean and max side by side, twice as wide
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from models.layers.gather import gather_positions
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-FIRST, LAST, MEAN, MAX = "first", "last", "mean", "max"
-OF_ALL = (MEAN, MAX)  # of all tokens, not of one position
+FIRST, LAST, MEAN, MAX, BOTH = "first", "last", "mean", "max", "both"
+OF_ALL = (MEAN, MAX, BOTH)  # of all tokens, not of one position
 
 
 def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
@@ -43,7 +44,7 @@ def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
 
 
 def row_vectors(summary: str, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
-    """The summary vector of each row, (B, D) float32.
+    """The summary vector of each row, (B, D) float32; of `BOTH` (B, 2D).
 
     Args:
         summary: One of those above.
@@ -60,7 +61,9 @@ def row_vectors(summary: str, batch: Mapping[str, Any], outputs: Mapping[str, An
 
 
 def _of_all(summary: str, sequence: Any, mask: Any) -> Any:
-    """`MEAN` or `MAX` of (B, T, D) float32 where the mask (B, T) is 1; without a mask, of all."""
+    """The summary of (B, T, D) float32 where the mask (B, T) is 1; without a mask, of all."""
+    if summary == BOTH:
+        return ops.concatenate([_of_all(each, sequence, mask) for each in (MEAN, MAX)], axis=-1)
     if mask is None:
         return (ops.mean if summary == MEAN else ops.max)(sequence, axis=1)
     real = ops.cast(mask, "float32")[:, :, None]  # (B, T, 1)

@@ -15,7 +15,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ from models.training.assembly import (
     check_tasks,
     number_tasks,
 )
+from models.training.averaging import WeightAverage
 from models.training.dev_threshold import dev_threshold
 from models.training.duration import Duration, duration
 from models.training.freezing import freeze, thawing
@@ -55,6 +56,7 @@ from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import make_optimizer
 from models.training.precision import resolve_precision
+from models.training.reinitialisation import fresh_layers
 from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
@@ -215,6 +217,9 @@ class _Run:
             model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
             self.loss_weights[name].ready()
         self._build(self.feeds[0])
+        self.average = None
+        if self.stage.average:
+            self.average = WeightAverage(self.model.trainable_variables, **self.stage.average)
         self.thawing = None
         if self.stage.gradual_unfreezing:
             variables = self.model.trainable_variables
@@ -377,7 +382,7 @@ class _Run:
                     self._checkpoint()
                 self._go_on()
             self._checkpoint()
-            self._restore_best()
+            self._put_kept()
         except _StopHereError:
             self._checkpoint()
             raise Interrupted(
@@ -401,6 +406,8 @@ class _Run:
         means = Means()
         for part in self._parts(turn, batch):
             means.add(model.train_on_batch(part, return_dict=True))
+        if self.average is not None:
+            self.average.add(state.step + 1)
         seconds = time.perf_counter() - started
         state.step += 1
         loss = total_loss(means.result(), model.factors)
@@ -534,24 +541,33 @@ class _Run:
         """Measure the selection metric; save the best weights; stop when patience is exhausted."""
         assert self.selection is not None
         state, metric = self.state, self.selection.metric
-        value = self.selection.measure(self._go_on)
-        state.evaluated = state.step
-        state.evaluations.append({"step": state.step, metric: value})
-        self._row({f"selection/{metric}": value})
-        if state.best is None or self.selection.better(value, state.best):
-            state.best, state.best_step, state.without_best = value, state.step, 0
-            arrays = [_array(variable) for variable in self.model.trainable_variables]
-            checkpoint.write(self.checkpoints, state.step, arrays, {}, series=BEST)
-        else:
-            state.without_best += 1
+        with self._averaged():
+            value = self.selection.measure(self._go_on)
+            state.evaluated = state.step
+            state.evaluations.append({"step": state.step, metric: value})
+            self._row({f"selection/{metric}": value})
+            if state.best is None or self.selection.better(value, state.best):
+                state.best, state.best_step, state.without_best = value, state.step, 0
+                arrays = [_array(variable) for variable in self.model.trainable_variables]
+                checkpoint.write(self.checkpoints, state.step, arrays, {}, series=BEST)
+            else:
+                state.without_best += 1
         patience = (self.stage.stop or {}).get("patience")
         state.stopped = patience is not None and state.without_best >= patience
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """Within it the weights are their average, if the stage averages them."""
+        return nullcontext() if self.average is None else self.average.in_place()
 
     # Checkpoints
 
     def _variables(self) -> list[Any]:
-        """Every variable of model and optimizer, including dropout seeds, in a fixed order."""
-        return [*self.model.variables, *self.optimizer.variables]
+        """Every variable of model and optimizer, including dropout seeds, in a fixed order.
+
+        The average of the weights comes last.
+        """
+        average = [] if self.average is None else self.average.variables
+        return [*self.model.variables, *self.optimizer.variables, *average]
 
     def _start(self) -> _State:
         """Restore the newest intact checkpoint, or load the initial weights."""
@@ -562,7 +578,11 @@ class _Run:
             if hasattr(self.network, "spell"):
                 self.network.spell(self.job.tokenizer)
             if self.job.initial is not None:
+                count = self.stage.reinitialise
+                fresh = fresh_layers(self.stage.kind, self.network, count) if count else ()
                 load_before(self.job, self.network, self.scorers)
+                for variable, value in fresh:
+                    variable.assign(value)
             else:
                 for objective in self.objectives.values():
                     if hasattr(objective, "initialise"):
@@ -571,6 +591,8 @@ class _Run:
             if self.learns_first:
                 head = str(self.stage.head)
                 self.objectives[head].learn(self.scorers[head])
+            if self.average is not None:
+                self.average.start()
             return self.state
         variables = self._variables()
         if [tuple(v.shape) for v in variables] != [array.shape for array in found.arrays]:
@@ -628,10 +650,12 @@ class _Run:
 
     # The end
 
-    def _restore_best(self) -> None:
-        """Replace the last weights by the best ones, if the stage selects weights."""
+    def _put_kept(self) -> None:
+        """Replace the last weights by the best ones, or by their average, as the stage says."""
         state = self.state
         if self.selection is None or state.best_step in (-1, state.step):
+            if self.average is not None:
+                self.average.put()
             return
         best = checkpoint.read(self.checkpoints, state.best_step, BEST)
         if not isinstance(best, checkpoint.Checkpoint):

@@ -24,10 +24,13 @@ from typing import Any
 
 import keras
 
+from fourstage.errors import RecipeError
+
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
 _UNDECAYED = ("bias", "gamma", "beta", "scale")
+_BLOCK = re.compile(r"(?:^|/)block_(\d+)(?:/|$)")
 
 
 @keras.saving.register_keras_serializable(package="fourstage")
@@ -358,14 +361,66 @@ class LayerwiseLamb(_OfKeras, keras.optimizers.Lamb):
     """
 
 
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseMuon(_OfKeras, keras.optimizers.Muon):
+    """Muon for the matrices of the blocks, Adam for all other weights.
+
+    The momentum of a matrix is replaced by the nearest matrix whose singular values are about 1,
+    found by five Newton-Schulz iterations, so that an update moves all directions alike. It is
+    then scaled to a root mean square of about .2, that of Adam's updates, so that both take the
+    same rate and decay. Embeddings, biases, LayerNorms, pooler, heads, and weights of more than
+    two axes are Adam's.
+
+    Args:
+        momentum: Share of the momentum that an update keeps, [0, 1).
+        beta_1: Of Adam.
+        beta_2: Of Adam.
+        kwargs: Arguments of `_Layerwise` and of ``keras.optimizers.Muon``.
+
+    Raises:
+        RecipeError: At `build`: no variable is a matrix of a block.
+
+    Differs from the paper:
+        Queries, keys and values in a (D, H, K) kernel, as Transformer-XL and XLNet have them, are
+        Adam's, not reshaped.
+
+    Reference:
+        Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
+        https://kellerjordan.github.io/posts/muon; the scale: Liu et al. 2025, arXiv 2502.16982,
+        2.2.
+    """
+
+    def __init__(self, *args: Any, beta_1: float = 0.9, beta_2: float = 0.999, **kwargs: Any):
+        super().__init__(*args, **{"adam_beta_1": beta_1, "adam_beta_2": beta_2, **kwargs})
+
+    def build(self, var_list: Sequence[Any]) -> None:
+        """As in Keras, if there is a matrix for Muon."""
+        if all(map(self._should_use_adamw, var_list)):
+            raise RecipeError(
+                "optimizer.muon: expected weights to train that are matrices of a block; there are"
+                " none, so that every weight would be Adam's; use adamw"
+            )
+        super().build(var_list)
+
+    def _should_use_adamw(self, variable: Any) -> bool:
+        return not (
+            len(variable.shape) == 2
+            and _BLOCK.search(variable.path)
+            and "embedding" not in variable.path
+            and is_decayed(variable)
+        )
+
+
 OPTIMIZERS = {
     "adafactor": LayerwiseAdafactor,
     "adagrad": LayerwiseAdagrad,
     "adamw": LayerwiseAdamW,
     "lamb": LayerwiseLamb,
+    "muon": LayerwiseMuon,
     "sgd": LayerwiseSGD,
 }
-_OWN = ("weight_decay", "beta_1", "beta_2", "epsilon", "bias_correction")  # of some of them
+# Settings of some of them.
+_OWN = ("weight_decay", "momentum", "beta_1", "beta_2", "epsilon", "bias_correction")
 
 
 def is_decayed(variable: Any) -> bool:
@@ -381,7 +436,7 @@ def layer_depths(paths: Sequence[str]) -> list[int]:
     Example: ["bert/embedding/table", "bert/block_0/…", "bert/block_1/…", "bert/pooler/kernel"] →
     [0, 1, 2, 3].
     """
-    blocks = [re.search(r"(?:^|/)block_(\d+)(?:/|$)", path) for path in paths]
+    blocks = [_BLOCK.search(path) for path in paths]
     last = max((int(match[1]) + 1 for match in blocks if match), default=0)
     return [
         int(match[1]) + 1 if match else 0 if "embedding" in path else last + 1

@@ -67,6 +67,7 @@ class StageSettings:
         budget: Length of the training.
         optimizer: The optimizer's name and settings.
         remedies: Remedies against forgetting: ``{"layer_decay": share}``.
+        reinitialise: Number of top blocks that begin at random, with the pooler.
         freeze: Patterns of the paths of variables that stay as they are.
         gradual_unfreezing: Time from the thawing of one layer to the next, ``{"epochs": n}`` or
             ``{"share": s}`` of the updates; None: all train from the start.
@@ -77,6 +78,8 @@ class StageSettings:
             is trained.
         r_drop: ``{"alpha": α}`` for two passes whose predictions should agree; None: one pass.
         fgm: ``{"epsilon": ε}`` for a second gradient on perturbed token embeddings, or None.
+        average: ``{"decay": share}`` of the weights' average that an update keeps; the average is
+            measured and kept in place of the weights. None: the weights themselves.
         stop: Early stopping: ``{"patience": evaluations, "metric": name or None}`` or None.
         select: Keep the weights of the best evaluation: ``{"metric": name, "split": name}`` or
             None.
@@ -100,12 +103,14 @@ class StageSettings:
     mixture: Mapping[str, Any] | None = None
     micro_batches: int = 1
     remedies: Mapping[str, Any] = field(default_factory=dict)
+    reinitialise: int = 0
     freeze: tuple[str, ...] = ()
     gradual_unfreezing: Mapping[str, float] | None = None
     lora: Mapping[str, Any] | None = None
     feature_based: Mapping[str, Any] | None = None
     r_drop: Mapping[str, float] | None = None
     fgm: Mapping[str, float] | None = None
+    average: Mapping[str, float] | None = None
     stop: Mapping[str, Any] | None = None
     select: Mapping[str, Any] | None = None
     precision: str = "auto"

@@ -36,7 +36,16 @@ USUAL = (
     *(WIDE, WIDE_LABELS_ONLY, NO_WIDE, LARGER),
 )
 # Settings of fine-tuning that are about the recipe's own network.
-OF_THE_NETWORK = ("freeze", "gradual_unfreezing", "lora", "r_drop", "fgm", "remedies", "objectives")
+OF_THE_NETWORK = (
+    "reinitialise",
+    "freeze",
+    "gradual_unfreezing",
+    "lora",
+    "r_drop",
+    "fgm",
+    "remedies",
+    "objectives",
+)
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
 
 Settings = dict[str, tuple[str, tuple[str, ...]]]  # {name: (what it is, settings)}

@@ -64,12 +64,14 @@ def _of_stage(stage: Any) -> dict[str, Any]:
     }
     if (rate := stage.optimizer.settings.get("peak_learning_rate")) is not None:
         found["learning_rate"] = rate
+    if stage.reinitialise:
+        found["reinitialise"] = stage.reinitialise
     if stage.freeze:
         found["freeze"] = ", ".join(stage.freeze)
     if stage.gradual_unfreezing:
         ((unit, amount),) = stage.gradual_unfreezing.items()
         found["gradual_unfreezing"] = f"{amount:g} {unit}"
-    for key in ("lora", "feature_based", "r_drop", "fgm"):
+    for key in ("lora", "feature_based", "r_drop", "fgm", "average"):
         settings = getattr(stage, key) or {}
         found |= {f"{key}.{name}": value for name, value in settings.items()}
     if stage.mixture:

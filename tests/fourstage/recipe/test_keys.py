@@ -45,7 +45,8 @@ ADAMW = {
     "clip_norm": 2.0,
     "layer_decay": 0.9,
 }
-OTHERS = {name: {key: ADAMW[key] for key in given} for name, given in defaults.OPTIMIZERS.items()}
+VALUES = {**ADAMW, "momentum": 0.9}
+OTHERS = {name: {key: VALUES[key] for key in given} for name, given in defaults.OPTIMIZERS.items()}
 TRAINED = {
     "batch_size": 8,
     "micro_batches": 2,
@@ -104,6 +105,7 @@ FINETUNE = {
     "freeze": ["embeddings/*", "block_0/*"],
     "r_drop": {"alpha": 2.0},
     "fgm": {"epsilon": 0.5},
+    "average": {"decay": 0.999},
     "lora": {"rank": 4, "alpha": 8.0, "targets": ["query", "key"], "dropout": 0.1},
     "budget": {"epochs": 2.5},
     "stop": {"patience": 3, "metric": "accuracy"},
@@ -168,6 +170,12 @@ UNLABELLED = {
     "size": "tiny",
     "stages": [PLAIN, {**PLAIN, "name": "second"}],
 }
+ANEW = {
+    "stage": "finetune",
+    "dataset": "rows",
+    "head": {"sequence_classification": {"class_weights": "balanced"}},
+    "reinitialise": 1,
+}
 FROZEN = {
     "stage": "finetune",
     "dataset": "rows",
@@ -223,6 +231,7 @@ KNOWING = {
 READ = {
     "whole": WHOLE,
     "whole words": {**UNLABELLED, "tokenizer": {"scheme": "word", "minimum_count": 3}},
+    "top layers anew": {**UNLABELLED, "stages": [PLAIN, ANEW]},
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
     "words in sentences": {
         **UNLABELLED,
@@ -316,9 +325,10 @@ REFUSED: list[dict[str, Any]] = [
     *(
         {"optimizer": {name: {key: value}}}
         for name, settings in OTHERS.items()
-        for key, value in ADAMW.items()
+        for key, value in VALUES.items()
         if key not in settings
     ),
+    {"optimizer": {"adamw": {"momentum": VALUES["momentum"]}}},
     {"init": "folder:nowhere"},
     {"promote": {"model": "two", "require_slices": {"length": {"accuracy": BEYOND_SLICES}}}},
     {
@@ -437,7 +447,7 @@ def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     """Of every stage key one value, taken from the stages that have it."""
     elsewhere = {
         key: value
-        for stage in (*KINDS.values(), FROZEN, STARTED, GRAPH, MIXED)
+        for stage in (*KINDS.values(), FROZEN, ANEW, STARTED, GRAPH, MIXED)
         for key, value in stage.items()
     }
     least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()

@@ -29,6 +29,33 @@ def test_parameter_counts_are_the_published_ones(size):
     assert network.count_params() == PUBLISHED[size]
 
 
+def test_norms_that_precede_add_one_behind_the_blocks():
+    size = SIZES["tiny"] | {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 16}
+    network = Bert(vocabulary_size=50, **size, norm_first=True)
+    usual = Bert(vocabulary_size=50, **size)
+    added = named_weights(network).keys() - named_weights(usual).keys()
+    assert added == {"final_norm/gamma", "final_norm/beta"}
+    assert network.count_params() == usual.count_params() + 2 * 8
+    assert Bert.from_config(network.get_config()).norm_first
+
+    def norm(x: np.ndarray) -> np.ndarray:
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+
+    # Without attention and with gains of 1: x → N(x + W GELU(V N(x))), all biases being 0.
+    weights = {path: variable.numpy() for path, variable in named_weights(network).items()}
+    output = named_weights(network)["block_0/attention/output/kernel"]
+    output.assign(np.zeros(output.shape))
+    ids = np.array([[2, 7, 9, 3]])
+    found = np.array(network({"token_ids": ids})["sequence_output"])
+    x = weights["embeddings/token/embeddings"][ids] + weights["embeddings/segment/embeddings"][0]
+    x = norm(x + weights["embeddings/position/embeddings"][:4])
+    inner = norm(x) @ weights["block_0/intermediate/kernel"]
+    inner = inner * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3))) / 2
+    np.testing.assert_allclose(
+        found, norm(x + inner @ weights["block_0/output/kernel"]), rtol=1e-4, atol=1e-5
+    )
+
+
 def test_weights_have_names_that_can_be_read():
     network = Bert(vocabulary_size=50, **(SIZES["tiny"] | {"num_layers": 1}))
     assert list(named_weights(network)) == [

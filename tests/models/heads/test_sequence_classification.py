@@ -66,6 +66,22 @@ def test_all_tokens_but_padding_are_summed_up_on_request(summary, over):
     assert made.reads is None  # the last layer is computed everywhere
 
 
+def test_mean_and_max_are_read_side_by_side_on_request():
+    rng = np.random.default_rng(1)
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    made = SequenceClassification(CONTEXT, dropout=0.0, summary="both").attach(network)
+    kernel = rng.normal(size=(256, 3)).astype(np.float32)
+    made.output_projection.kernel.assign(kernel)
+    states = rng.normal(size=(4, 5, 128)).astype(np.float32)
+    mask = (np.arange(5) < np.array([5, 1, 3, 4])[:, None]).astype(np.int32)
+    for lengths, batch in (([5, 1, 3, 4], BATCH | {"padding_mask": mask}), ([5] * 4, BATCH)):
+        _, predictions = made(batch, {"sequence_output": states, "pooled_output": POOLED})
+        real = [row[:length] for row, length in zip(states, lengths, strict=True)]
+        rows = np.stack([np.concatenate([row.mean(0), row.max(0)]) for row in real])
+        np.testing.assert_allclose(predictions["logits"], rows @ kernel, rtol=1e-4, atol=1e-4)
+    assert made.reads is None
+
+
 @pytest.mark.parametrize(
     "head",
     [

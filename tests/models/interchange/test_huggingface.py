@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.interchange import huggingface
+from models.interchange.bert_as_unilm import as_unilm
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.interchange.stage_folder import read_stage, write_stage
 from models.stage_format import NETWORK
@@ -257,6 +259,16 @@ def test_nothing_is_written_over_files_or_left_half_written(tmp_path):
     with pytest.raises(RecipeError, match="network/pooler/kernel: missing"):
         write_checkpoint(found, tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+def test_a_bert_whose_norms_precede_is_refused_there_and_as_a_unilm(tmp_path):
+    found = read_checkpoint(GOLDEN / "bert-small")
+    ours = replace(found, settings={**found.settings, "norm_first": True})
+    with pytest.raises(RecipeError, match="norm_first: their bert supports only False"):
+        write_checkpoint(ours, tmp_path / "ours")
+    with pytest.raises(RecipeError, match="norm_first: our unilm supports only False"):
+        as_unilm(ours)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_head_computed_otherwise_there_is_refused(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from fourstage.errors import RecipeError
 from fourstage.recipe.defaults import OPTIMIZERS
 from models.families.bert import Bert
 from models.training.optimizer import (
@@ -257,7 +258,23 @@ def lamb(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.nd
     return rate * np.linalg.norm(w) / np.linalg.norm(u) * u
 
 
-@pytest.mark.parametrize("rule", [adafactor, adagrad, lamb])
+def muon(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.ndarray:
+    """Jordan et al. 2024 for matrices, made as long as Adam's update; Adam for what is none."""
+    if w.shape != (3, 5):
+        held["m"] = 0.9 * held.get("m", 0) + 0.1 * g
+        held["v"] = 0.98 * held.get("v", 0) + 0.02 * g**2
+        corrected = rate * np.sqrt(1 - 0.98**t) / (1 - 0.9**t)
+        return corrected * held["m"] / (np.sqrt(held["v"]) + 1e-6)
+    held["m"] = 0.95 * held.get("m", 0) + g
+    x = g + 0.95 * held["m"]  # Nesterov's
+    x = x / np.linalg.norm(x)
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return rate * 0.2 * np.sqrt(max(w.shape)) * x
+
+
+@pytest.mark.parametrize("rule", [adafactor, adagrad, lamb, muon])
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_the_optimizers_of_keras_equal_numpy(rule, accumulation: int):
     rng = np.random.default_rng(5)
@@ -288,6 +305,37 @@ def test_the_optimizers_of_keras_equal_numpy(rule, accumulation: int):
             weight -= rule(weight, mean[i], update + 1, rate, held[i])
     for variable, expected in zip(variables, weights, strict=True):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_muon_moves_the_matrices_of_the_blocks_and_adam_all_else():
+    network = Bert(vocabulary_size=50, **NETWORK)
+    variables = network.trainable_variables
+    settings = {**OPTIMIZERS["muon"], "clip_norm": 0.0}
+    optimizer = make_optimizer(settings, total_steps=4, name="muon")
+    optimizer.build(variables)
+    gradients = [np.random.default_rng(9).normal(size=v.shape) for v in variables]
+    before = [v.numpy() for v in variables]
+    optimizer.apply([tf.constant(g, tf.float32) for g in gradients], variables)
+    kernels = 0
+    for variable, old in zip(variables, before, strict=True):
+        moved = (variable.numpy() - old) / optimizer.learning_rate_of(0)
+        if "block_" in variable.path and variable.path.endswith("kernel"):
+            kernels += 1
+            values = np.linalg.svd(moved, compute_uv=False)
+            # Five iterations bring every singular value to between about .7 and 1.2.
+            assert 0.5 < values.min() / (0.2 * max(moved.shape) ** 0.5), variable.path
+            assert values.max() / (0.2 * max(moved.shape) ** 0.5) < 1.3, variable.path
+        else:  # the first update of Adam is the gradient's sign, less where it is near epsilon
+            np.testing.assert_allclose(np.abs(moved), 1.0, atol=0.05, err_msg=variable.path)
+    assert kernels == 12
+
+
+def test_muon_is_refused_where_no_weight_is_a_matrix_of_a_block():
+    variable = keras.Variable(np.eye(3, dtype=np.float32))
+    variable._path = "net/embedding/embeddings"
+    optimizer = make_optimizer(OPTIMIZERS["muon"], total_steps=4, name="muon")
+    with pytest.raises(RecipeError, match=r"optimizer\.muon: .*use adamw"):
+        optimizer.build([variable])
 
 
 def of_keras(name: str) -> tuple[list[keras.Variable], Any]:
