@@ -55,6 +55,7 @@ class PretrainedNetwork:
         settings: The network's arguments, with ``vocabulary_size``.
         network: {path: weights}.
         heads: {objective or head: {path: weights}}.
+        head_settings: The settings of a fine-tuning head, by its name.
         tokenizer: The tokenizer, if its scheme is supported, else None.
         pad_id: Id of padding.
         label_names: Label names of a classification head, ordered by id.
@@ -71,6 +72,7 @@ class PretrainedNetwork:
     label_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     sequence_length: int | None = None
+    head_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def build(self, precision: str = "float32") -> Any:
         """Build the network, a ``keras.Model``, with these weights."""
@@ -627,7 +629,10 @@ def _their_class(
     A fine-tuned network is written with its fine-tuning head, not with its pre-training heads.
     """
     there = set(checkpoint.heads)
-    if FEATURE_BASED in there:  # the head reads that, not the network
+    said = checkpoint.head_settings.get("sequence_classification", {})
+    reads_otherwise = said.get("summary", "network") != "network"
+    if FEATURE_BASED in there or reads_otherwise or said.get("wide"):
+        # Theirs reads the network alone, as the family's paper does: it would answer otherwise.
         there.discard("sequence_classification")
     # Heads of theirs that do the same: those without tensors of their own.
     their_heads = architecture.heads(checkpoint.settings, len(checkpoint.label_names))

@@ -38,6 +38,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         vocabulary_size, digest = int(config["vocabulary_size"]), config["tokenizer_digest"]
         labels = tuple(config["label_names"])
         length = int(config["sequence_length"])
+        head_settings = dict(config.get("head") or {})
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise ContractViolation(
             f"{folder}: not a readable stage ({type(error).__name__}: {error})"
@@ -64,6 +65,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         label_names=labels,
         notes=() if loaded is not None else ("no tokenizer beside the stage",),
         sequence_length=length,
+        head_settings=head_settings,
     )
 
 

@@ -271,6 +271,27 @@ def test_a_bert_whose_norms_precede_is_refused_there_and_as_a_unilm(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "settings", [{"summary": "mean"}, {"summary": "both"}, {"wide": True}, {"summary": "network"}]
+)
+def test_a_head_that_reads_a_row_otherwise_than_theirs_is_left_out(settings, tmp_path):
+    stage, network = tmp_path / "stage", read_checkpoint(GOLDEN / "bert-large")
+    width = network.settings["hidden_dim"]
+    zeros = {"output/kernel": np.zeros((width, 2)), "output/bias": np.zeros(2)}
+    head = {name: value.astype(np.float32) for name, value in zeros.items()}
+    heads = {"sequence_classification": head}
+    write_stage(replace(network, heads=heads, label_names=("a", "b")), stage)
+    configure(stage, head={"sequence_classification": settings})
+    notes = write_checkpoint(read_stage(stage), tmp_path / "theirs")
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text("utf-8"))
+    if settings == {"summary": "network"}:
+        assert (config["architectures"], notes) == (["BertForSequenceClassification"], ())
+    else:
+        assert config["architectures"] == ["BertModel"]
+        assert notes == ("left out, BertModel has no counterpart: head sequence_classification",)
+        assert not [key for key in tensors(tmp_path / "theirs") if "classifier" in key]
+
+
 def test_a_head_computed_otherwise_there_is_refused(tmp_path):
     found = read_checkpoint(GOLDEN / "electra-generator-large")
     settings = {**found.settings, "activation": "gelu_tanh", "head_activation": None}
