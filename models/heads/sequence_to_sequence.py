@@ -104,7 +104,8 @@ class SequenceToSequence:
 
     Raises:
         RecipeError: A setting is out of range, leaves no room for the row's text, or needs a [MASK]
-            that the tokenizer does not have of its own.
+            that the tokenizer does not have of its own; or most training rows begin with the prefix
+            already.
         ContractViolation: The training rows' answers are not texts.
     """
 
@@ -173,6 +174,7 @@ class SequenceToSequence:
         if context.rows is not None:
             right = [_first_text(answer) is not None for answer in context.rows.answers]
             check_answers("sequence_to_sequence", context.rows, right, "a list of texts")
+            _check_bare(f"{where}.prefix", context.rows, self._prefix)
 
     def _check_room(self, where: str, prefix: np.ndarray) -> None:
         length = self._source.sequence_length
@@ -186,6 +188,7 @@ class SequenceToSequence:
         """Every row once, in order."""
         if isinstance(corpus, PrefixedRows):
             self._check_room(corpus.where, corpus.prefix)
+            _check_bare(corpus.where, corpus, corpus.prefix)
         texts = (self._texts(corpus, row) for row in range(len(corpus)))
         sources = text_index(texts, self._source.sequence_length)
         lengths = np.array([len(target) + 1 for target in self._targets(corpus)], np.int64)
@@ -313,6 +316,21 @@ class SequenceToSequence:
         ids = [int(token) for token in entry[keys.WRITTEN_IDS] if token >= 0]
         text = self.context.tokenizer.decode(ids).strip()
         return Answer(json.dumps([text], ensure_ascii=False), math.exp(entry[keys.LOG_PROBABILITY]))
+
+
+def _check_bare(where: str, rows: TokenisedRows | PrefixedRows, prefix: np.ndarray) -> None:
+    """Refuse a prefix that most training rows bring along: they would have it twice.
+
+    A text that is written later comes without it, and would be of another kind. Fewer rows may well
+    begin with its words by chance.
+    """
+    firsts = (rows.texts(row)[0][: len(prefix)] for row in range(len(rows)))
+    there = sum(np.array_equal(first, prefix) for first in firsts) if len(prefix) else 0
+    if 2 * there > len(rows):
+        raise RecipeError(
+            f"{where}: expected training rows without their prefix, which is added to each, got"
+            f" {there} of {len(rows)} that begin with it; take it out of their texts"
+        )
 
 
 def _first_text(answer: str) -> str | None:

@@ -15,6 +15,7 @@ from models.families.gpt2 import Gpt2
 from models.families.transformer import Transformer
 from models.heads.sequence_to_sequence import SequenceToSequence
 from models.inputs.batches import batches
+from models.inputs.mixture import PrefixedRows
 from models.protocols import Context
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
@@ -70,6 +71,24 @@ def test_a_prefix_stands_before_the_first_text_and_is_kept_where_a_text_is_cut()
     ]
     with pytest.raises(RecipeError, match="prefix: 3 tokens leave no room for the row's text"):
         head(prefix="30 31 32")
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_prefix_that_most_training_rows_bring_along_is_refused_with_their_number(beside):
+    def given(*texts: list[int]) -> SequenceToSequence | None:
+        rows = MemoryRows([(text, '["20"]') for text in texts])
+        if not beside:
+            return SequenceToSequence(replace(CONTEXT, rows=rows), target_length=5, prefix="30 31")
+        other = PrefixedRows(rows, "text", "mixture.beside.other", np.array([30, 31], np.int32))
+        head(prefix="32").index(other, RNG)
+        return None
+
+    where = "mixture.beside.other" if beside else "head.sequence_to_sequence.prefix"
+    doubled, bare, near = [30, 31, 10], [10, 30, 31], [30]
+    with pytest.raises(RecipeError, match=rf"^{where}: expected .* got 2 of 3 that begin with it;"):
+        given(doubled, [30, 31], bare)
+    given(doubled, near, bare)
+    given(doubled, doubled, near, bare)  # half of them: by chance, for all we know
 
 
 def test_rows_by_hand():
