@@ -34,6 +34,7 @@ from fourstage.settings import (
     mlflow_uri,
     without_credentials,
 )
+from models.training.accelerator import INSTALLS, LIBRARIES, backend, gpus, has_libraries
 
 LEAST_DISK_GB = 2.0
 SERVER_SECONDS = 5.0
@@ -63,6 +64,7 @@ def diagnose() -> Iterator[Finding]:
     yield _text_matches_tensorflow()
     yield _our_packages()
     yield _backend()
+    yield _gpu()
     yield _home()
     yield _disk()
     yield from _data()
@@ -155,10 +157,32 @@ def _our_packages() -> Finding:
 
 
 def _backend() -> Finding:
-    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    if backend in ("tensorflow", "jax"):
-        return Finding("keras backend", FINE, backend)
-    return Finding("keras backend", WRONG, f"{backend}; set KERAS_BACKEND to tensorflow or jax")
+    name = backend()
+    if name not in LIBRARIES:
+        return Finding("keras backend", WRONG, f"{name}; set KERAS_BACKEND to tensorflow or jax")
+    if find_spec(name) is None:
+        return Finding(
+            "keras backend",
+            WRONG,
+            f"{name} is not installed: pip install {name}, or {INSTALLS[name]} for a GPU",
+        )
+    return Finding("keras backend", FINE, name)
+
+
+def _gpu() -> Finding:
+    """A GPU that is not used is not missed: training on the CPU is only slow."""
+    found, name = gpus("name"), backend()
+    if not found:
+        return Finding("gpu", FINE, "none")
+    if has_libraries(name):
+        return Finding("gpu", FINE, f"{', '.join(found)}, with {name}")
+    others = " or ".join(f"{INSTALLS[each]} with KERAS_BACKEND={each}" for each in INSTALLS)
+    return Finding(
+        "gpu",
+        WARNING,
+        f"{', '.join(found)}, but {name} has no CUDA libraries from pip, so that training probably"
+        f" uses the CPU: pip install {others}",
+    )
 
 
 def _home() -> Finding:

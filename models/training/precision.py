@@ -6,14 +6,11 @@ of a stage's key, so it is chosen without loading TensorFlow.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 
 from fourstage.errors import RecipeError
+from models.training.accelerator import backend, gpus, has_libraries
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 # avx512_bf16 alone does not count: without AMX, oneDNN's matrix products took 1.65 times as long in
@@ -63,18 +60,9 @@ def cpu_flags(cpuinfo: Path) -> set[str]:
 
 
 def _gpu_has_bfloat16() -> bool:
-    """Whether TensorFlow will find GPUs with bfloat16: driver, libraries, compute capability."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+    """Whether the backend will find GPUs with bfloat16: driver, libraries, compute capability."""
+    if not has_libraries(backend()):
         return False
-    smi = which("nvidia-smi")
-    if smi is None or find_spec("nvidia") is None or find_spec("nvidia.cudnn") is None:
-        return False
-    asked = subprocess.run(
-        [smi, "--query-gpu=compute_cap", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    capabilities = [float(line) for line in asked.stdout.split() if line.replace(".", "").isdigit()]
-    return asked.returncode == 0 and min(capabilities, default=0.0) >= _FIRST_CAPABILITY
+    told = [line.strip() for line in gpus("compute_cap")]
+    capabilities = [float(line) for line in told if line.replace(".", "").isdigit()]
+    return min(capabilities, default=0.0) >= _FIRST_CAPABILITY

@@ -39,6 +39,34 @@ def test_a_sound_installation_is_fine(capsys):
     assert {"python", "packages", "own packages", "telemetry", "locks", "disk"} <= checks
 
 
+def test_a_backend_that_is_unknown_or_not_installed_is_named(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    assert finding("keras backend").found == "torch; set KERAS_BACKEND to tensorflow or jax"
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setitem(sys.modules, "jax", None)
+    found = finding("keras backend")
+    assert (found.status, found.found[:20]) == ("wrong", "jax is not installed")
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_gpu_that_the_backend_cannot_use_is_told(hidden, tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text('#!/bin/sh\n[ "$1" = --query-gpu=name ] && echo "NVIDIA H100 80GB HBM3"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "" if hidden else "0")
+    monkeypatch.setattr("models.training.accelerator.LIBRARIES", {"tensorflow": ("absent",)})
+    found = finding("gpu")
+    if hidden:
+        assert (found.status, found.found) == ("fine", "none")
+    else:
+        assert found.status == "warning"
+        assert found.found.startswith("NVIDIA H100 80GB HBM3, but tensorflow has no CUDA libraries")
+        assert "tensorflow[and-cuda]" in found.found
+    monkeypatch.setattr("models.training.accelerator.LIBRARIES", {"tensorflow": ("json",)})
+    assert finding("gpu").status == "fine"
+
+
 def test_a_hidden_package_of_ours_is_named(tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "__init__.py").touch()

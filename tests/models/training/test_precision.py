@@ -28,6 +28,24 @@ def test_a_cpu_takes_bfloat16_where_it_has_tiles_for_it(tmp_path, monkeypatch, f
     assert module.bfloat16_is_faster.__wrapped__() == faster
 
 
+@pytest.mark.parametrize(
+    ("capability", "libraries", "faster"),
+    [("9.0", True, True), ("7.5", True, False), ("9.0", False, False), ("[N/A]", True, False)],
+)
+def test_a_gpu_takes_bfloat16_where_it_has_it_and_the_backend_has_its_libraries(
+    capability, libraries, faster, tmp_path, monkeypatch
+):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n[ $1 = --query-gpu=compute_cap ] && echo {capability!r}\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setattr(module, "CPUINFO", tmp_path / "absent")
+    package = "json" if libraries else "no_such_package"
+    monkeypatch.setattr("models.training.accelerator.LIBRARIES", {module.backend(): (package,)})
+    assert module.bfloat16_is_faster.__wrapped__() == faster
+
+
 def test_anything_else_is_refused():
     with pytest.raises(RecipeError, match="precision: expected one of auto"):
         resolve_precision("float16")
