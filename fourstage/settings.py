@@ -24,6 +24,9 @@ PAGES = "mlflow.address"  # file in the home: the last address of MLflow under `
 WEBHOOK = "FOURSTAGE_WEBHOOK"  # where notifications.yaml sends its messages
 EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set if PREFECT_API_URL is a run's temporary server
 
+# Backends of Keras, and what pip installs each as for an NVIDIA GPU.
+BACKENDS = {"tensorflow": "tensorflow[and-cuda]", "jax": "jax[cuda13]"}
+
 # The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.
 PRIVATE_ENVIRONMENT = {
     "DO_NOT_TRACK": "true",
@@ -97,6 +100,24 @@ def refuse_optimised() -> None:
         raise EnvironmentFault(
             f"Python was started with -O or PYTHONOPTIMIZE={said}, which strips assertions and"
             " docstrings that packages used here need. Unset PYTHONOPTIMIZE, and leave -O out."
+        )
+
+
+def refuse_backend() -> None:
+    """Refuse a backend of Keras that we don't know or that is not installed.
+
+    Raises:
+        EnvironmentFault: ``KERAS_BACKEND`` names such a one.
+    """
+    name = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if name not in BACKENDS:
+        raise EnvironmentFault(
+            f"KERAS_BACKEND: expected {' or '.join(BACKENDS)}, got {name[:40]!r}"
+        )
+    if find_spec(name) is None:
+        raise EnvironmentFault(
+            f"KERAS_BACKEND is {name}, which is not installed: pip install {name}, or"
+            f" {BACKENDS[name]} for an NVIDIA GPU"
         )
 
 

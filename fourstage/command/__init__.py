@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from fourstage.command.exits import exit_code_of
 from fourstage.command.standard_streams import make_usable
-from fourstage.settings import make_private, refuse_optimised, refuse_shadowed
+from fourstage.settings import make_private, refuse_backend, refuse_optimised, refuse_shadowed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,5 +40,6 @@ def _run(arguments: Sequence[str]) -> int:
 
     refuse_optimised()
     refuse_shadowed()
+    refuse_backend()
     parsed = parse(arguments)
     return parsed.handler(parsed) or 0

@@ -25,6 +25,7 @@ from pathlib import Path
 from fourstage.command.required_servers import fault_of, named_servers
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import (
+    BACKENDS,
     PACKAGES,
     PRIVATE_ENVIRONMENT,
     REPOSITORY,
@@ -32,9 +33,10 @@ from fourstage.settings import (
     home,
     is_clone,
     mlflow_uri,
+    refuse_backend,
     without_credentials,
 )
-from models.training.accelerator import INSTALLS, LIBRARIES, backend, gpus, has_libraries
+from models.training.accelerator import backend, gpus, has_libraries
 
 LEAST_DISK_GB = 2.0
 SERVER_SECONDS = 5.0
@@ -157,16 +159,11 @@ def _our_packages() -> Finding:
 
 
 def _backend() -> Finding:
-    name = backend()
-    if name not in LIBRARIES:
-        return Finding("keras backend", WRONG, f"{name}; set KERAS_BACKEND to tensorflow or jax")
-    if find_spec(name) is None:
-        return Finding(
-            "keras backend",
-            WRONG,
-            f"{name} is not installed: pip install {name}, or {INSTALLS[name]} for a GPU",
-        )
-    return Finding("keras backend", FINE, name)
+    try:
+        refuse_backend()
+    except EnvironmentFault as error:
+        return Finding("keras backend", WRONG, str(error))
+    return Finding("keras backend", FINE, backend())
 
 
 def _gpu() -> Finding:
@@ -176,7 +173,9 @@ def _gpu() -> Finding:
         return Finding("gpu", FINE, "none")
     if has_libraries(name):
         return Finding("gpu", FINE, f"{', '.join(found)}, with {name}")
-    others = " or ".join(f"{INSTALLS[each]} with KERAS_BACKEND={each}" for each in INSTALLS)
+    others = " or ".join(
+        f"{package} with KERAS_BACKEND={each}" for each, package in BACKENDS.items()
+    )
     return Finding(
         "gpu",
         WARNING,
