@@ -497,10 +497,11 @@ class DatasetWriter:
         rows = [self._rows[i] for i in train]
         order, least = training_order([row.id for row in rows], [row.names for row in rows], seed)
         if not least <= number <= len(train):
+            every = f", and {least:,} are needed for every label to have one" if least else ""
             raise RecipeError(
-                f"training_rows: source {self._source.name} has {len(train):,} training rows, and"
-                f" {least:,} are needed for every label to have one; expected a number between"
-                f" them, got {number:,}"
+                f"training_rows: source {self._source.name} has {len(train):,} training rows"
+                f"{every}; expected a number from {max(least, 1):,} to {len(train):,}, got"
+                f" {number:,}"
             )
         for place in sorted(order[number:]):
             gone.add(train[place])

@@ -70,10 +70,11 @@ def _add_xla_flag(flag: str, value: str) -> None:
     """Set a flag of XLA, for TensorFlow and JAX alike, unless the user has.
 
     Without deterministic operations a GPU adds up gradients in the order in which its threads
-    finish: a seed then gives other bits each time.
+    finish: a seed then gives other bits each time. A value without a dash names a file of flags,
+    which is left alone.
     """
-    said = os.environ.get("XLA_FLAGS", "")
-    if flag not in said:
+    said = os.environ.get("XLA_FLAGS", "").strip()
+    if flag not in said and (not said or said.startswith("-")):
         os.environ["XLA_FLAGS"] = f"{said} {flag}={value}".strip()
 
 

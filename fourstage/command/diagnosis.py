@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -168,7 +169,11 @@ def _backend() -> Finding:
 
 def _gpu() -> Finding:
     """A GPU that is not used is not missed: training on the CPU is only slow."""
-    found, name = gpus("name"), backend()
+    name = backend()
+    try:
+        found = gpus("name")
+    except subprocess.TimeoutExpired as error:
+        return Finding("gpu", WARNING, f"nvidia-smi did not answer within {error.timeout:g} s")
     if not found:
         return Finding("gpu", FINE, "none")
     if has_libraries(name):

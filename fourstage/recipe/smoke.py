@@ -16,7 +16,7 @@ SEQUENCE_LENGTH = 64
 TARGET_LENGTH = 32
 SHOT_ROWS = 20
 EPISODES = 20
-TRAINING_ROWS = 16
+TRAINING_ROWS = 8, 16  # fewest and most: every label of the smoke rows has one
 BATCH_SIZE = 8
 VOCABULARY_SIZE = 2000
 GENERAL = "smoke_general"
@@ -174,10 +174,10 @@ def _stage(
 ) -> dict[str, Any]:
     small = dict(stage)
     small.pop("stop", None)
-    if isinstance(drawn := small.get("training_rows"), int):
-        small["training_rows"] = min(drawn, TRAINING_ROWS)
-    elif drawn:
-        small["training_rows"] = {**drawn, "number": min(drawn["number"], TRAINING_ROWS)}
+    if drawn := small.get("training_rows"):
+        said = {"number": drawn} if isinstance(drawn, int) else drawn
+        fewest, most = TRAINING_ROWS
+        small["training_rows"] = {**said, "number": min(max(said["number"], fewest), most)}
     if "family" in small or "size" in small:
         small["size"] = "tiny"
     if parts := small.pop("starts_from", None):

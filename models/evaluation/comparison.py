@@ -140,8 +140,8 @@ class Difference:
         smallest_detectable: True difference that this comparison, as the only contrast, would
             detect with probability `POWER`. For planning only; the verdict does not use it.
         verdict: `BETTER` or `WORSE` if p is below 1 - `CONFIDENCE`, else `UNCLEAR`.
-        hierarchical: As in `Score`, where one of the two has it. Pre-trainings that both start from
-            are drawn together, fine-tunings by themselves.
+        hierarchical: As in `Score`, where one of the two has it. Recipes with the same
+            pre-trainings draw them together, and fine-tunings by themselves.
     """
 
     candidate: str

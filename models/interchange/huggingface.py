@@ -630,9 +630,10 @@ def _their_class(
     """
     there = set(checkpoint.heads)
     said = checkpoint.head_settings.get("sequence_classification", {})
-    reads_otherwise = said.get("summary", "network") != "network"
+    reads_otherwise = said.get("summary", "network") != "network" or said.get("symmetric")
     if FEATURE_BASED in there or reads_otherwise or said.get("wide"):
-        # Theirs reads the network alone, as the family's paper does: it would answer otherwise.
+        # Theirs reads a row once, by the network alone and as the family's paper does: it would
+        # answer otherwise.
         there.discard("sequence_classification")
     # Heads of theirs that do the same: those without tensors of their own.
     their_heads = architecture.heads(checkpoint.settings, len(checkpoint.label_names))

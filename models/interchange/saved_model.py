@@ -68,7 +68,7 @@ HEAD = "head.json"
 ENTITIES = "entities.json"
 # Run with KERAS_BACKEND=tensorflow; -P, so that no file of the current folder is imported.
 CHILD = "from models.interchange.saved_model import export_what_is_asked; export_what_is_asked()"
-_OUT_OF_SPACE = 28  # its exit status: ENOSPC
+_TOLD = 3  # its exit status where its output is an OSError
 
 
 def export_text_model(
@@ -134,8 +134,8 @@ def export_in_tensorflow(*places: Path, folders: Sequence[Path] = (), **asked: A
         check=False,
         env=os.environ | {"KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": ""},
     )
-    if done.returncode == _OUT_OF_SPACE:
-        raise OSError(errno.ENOSPC, done.stdout.strip())
+    if done.returncode == _TOLD:
+        raise OSError(*json.loads(done.stdout))
     if done.returncode:
         raise RuntimeError(f"the process that writes the served model: {done.stderr[-800:]}")
 
@@ -149,11 +149,9 @@ def export_what_is_asked() -> None:
             **question["asked"],
             folders=[Path(each) for each in question["folders"]],
         )
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        sys.stdout.write(f"{error.strerror}\n")
-        sys.exit(_OUT_OF_SPACE)
+    except OSError as error:  # such as a full disk, which the run tells as its own
+        sys.stdout.write(json.dumps([error.errno, error.strerror, error.filename]))
+        sys.exit(_TOLD)
 
 
 def _export(

@@ -24,9 +24,12 @@ def gpus(query: str) -> list[str]:
 
     Args:
         query: A property as ``nvidia-smi --help-query-gpu`` lists them, such as ``name``.
+
+    Raises:
+        subprocess.TimeoutExpired: The driver does not answer.
     """
     smi = which("nvidia-smi")
-    if smi is None or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+    if smi is None or _hidden():
         return []
     asked = subprocess.run(
         [smi, f"--query-gpu={query}", "--format=csv,noheader"],
@@ -36,6 +39,13 @@ def gpus(query: str) -> list[str]:
         check=False,
     )
     return asked.stdout.splitlines() if asked.returncode == 0 else []
+
+
+def _hidden() -> bool:
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return True
+    platforms = os.environ.get("JAX_PLATFORMS", "") if backend() == "jax" else ""
+    return bool(platforms) and not {"cuda", "gpu"} & set(platforms.split(","))
 
 
 def has_libraries(name: str) -> bool:

@@ -37,8 +37,7 @@ class WeightAverage:
 
     def start(self) -> None:
         """Begin with the weights as they are, before the first update."""
-        for average, weight in zip(self.variables, self.weights, strict=True):
-            average.assign(weight)
+        _copy(self.weights, self.variables)
 
     def add(self, update: int) -> None:
         """Count the weights after `update`, counted from 1."""
@@ -48,8 +47,7 @@ class WeightAverage:
 
     def put(self) -> None:
         """Replace the weights by their average."""
-        for average, weight in zip(self.variables, self.weights, strict=True):
-            weight.assign(average)
+        _copy(self.variables, self.weights)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -61,3 +59,9 @@ class WeightAverage:
         finally:
             for weight, value in zip(self.weights, kept, strict=True):
                 weight.assign(value)
+
+
+def _copy(values: Sequence[Any], variables: Sequence[Any]) -> None:
+    """Assign copies: on JAX a variable holds the very array, which a compiled step uses up."""
+    for value, variable in zip(values, variables, strict=True):
+        variable.assign(keras.ops.copy(value))

@@ -31,7 +31,8 @@ def fresh_layers(kind: str, network: Any, count: int) -> list[tuple[Any, np.ndar
         count: Number of blocks, at least 1.
 
     Raises:
-        RecipeError: The network has fewer layers, or not one block of its own for each of them.
+        RecipeError: The network has fewer layers, or not one block of its own for each of them; or
+            one of these weights is frozen.
     """
     named = named_weights(network)
     layer = {path: int(match[1]) for path in named if (match := _TOP.match(path))}
@@ -44,8 +45,14 @@ def fresh_layers(kind: str, network: Any, count: int) -> list[tuple[Any, np.ndar
         )
     if count > layers:
         raise RecipeError(f"{kind}: reinitialise: expected at most {layers} layers, got {count}")
-    return [
-        (variable, np.array(variable.numpy()))
+    fresh = {
+        path: variable
         for path, variable in named.items()
         if layer.get(path, -1) >= layers - count or path.startswith("pooler/")
-    ]
+    }
+    if frozen := [path for path, variable in fresh.items() if not variable.trainable]:
+        raise RecipeError(
+            f"{kind}: reinitialise: freeze keeps {frozen[0]} from training, so that it would stay"
+            " random; leave the top layers and the pooler out of freeze"
+        )
+    return [(variable, np.array(variable.numpy())) for variable in fresh.values()]

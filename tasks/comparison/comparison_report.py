@@ -186,8 +186,8 @@ def explanation(table: Table) -> str:
         *(
             [
                 "Hierarchical bootstrap: each resample draws pre-trainings, fine-tunings of each"
-                " and texts, with replacement; pre-trainings that both start from are the same."
-                f" The interval has {table['confidence']:.0%} of the resamples. With few"
+                " and texts, with replacement; recipes with the same pre-trainings draw them"
+                f" together. The interval has {table['confidence']:.0%} of the resamples. With few"
                 " pre-trainings it is too narrow, so that the verdict is by *p*."
             ]
             if any(_has_hierarchical(table, metric) for metric in table["metrics"])

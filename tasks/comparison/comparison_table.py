@@ -179,7 +179,7 @@ def _of_other_rows(
         there = {
             metric: contest
             for metric, contest in contests.items()
-            if contest[0][0].step in runs[name][0].made
+            if contest[0][0].step == "evaluation"
         }
         found += _baselines({called: "baseline"}, of, runs, there)
     return found

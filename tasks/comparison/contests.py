@@ -68,11 +68,8 @@ def contests_of(
         RecipeError: The runs were not evaluated on the same rows.
     """
     found = {}
-    called = baseline_names(runs, cheap)
-    contrasts = [
-        (called[other] if one == cheap else one, called[one] if other == cheap else other)
-        for one, other in contrasts
-    ]
+    # Probes and prototypes of a dataset, and their baselines, learn from all its rows.
+    called = dict.fromkeys(runs, cheap)
     probed = {name: _pretrainings(of) for name, of in runs.items() if of[0].probes}
     if probed:
         recipe = next(iter(probed.values()))[0].plan.recipe
@@ -90,7 +87,12 @@ def contests_of(
             if head and dataset and all(metric in other.metrics for other in others):
                 answers = answers_of(head, plan.folders)
                 on = [DataSet(dataset, answers, metric, "evaluation")]
-                found[metric] = on, _contest(on, tuned, contrasts, called)
+                own = baseline_names(runs, cheap)
+                against = [
+                    (own[other] if one == cheap else one, own[one] if other == cheap else other)
+                    for one, other in contrasts
+                ]
+                found[metric] = on, _contest(on, tuned, against, own)
     recipes = [of[0].plan.recipe for of in runs.values()]
     for name in dict.fromkeys(name for recipe in recipes for name in recipe.prototypes):
         step = prototypes_step(name)

@@ -18,6 +18,7 @@ from tasks.store.artifacts import Artifact, Store
 from tasks.store.history import last_references
 from tasks.store.kept import QUARANTINED
 from tasks.store.registry_memory import CHAMPION, remembered_versions
+from tasks.store.step_names import whole_step
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +66,8 @@ def find_reference(recipe: ResolvedRecipe, contract: str) -> Reference | None:
     """
     store = Store(home())
     for made in (_of_champion(recipe.model, store), last_references(recipe.name)):
-        held = _found(made.get(contract), store)
+        # Kept under the name of the step that made it first, in a recipe that learned from a few.
+        held = _found(made.get(contract) or made.get(whole_step(contract)), store)
         data = _found(held.inputs.get("data"), store) if held else None
         if held and data:
             profile, quarantined = data.outputs[PROFILE], held.outputs[QUARANTINED]

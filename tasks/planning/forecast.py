@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from models.inputs.mixture import rates
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact, Missing, Store
-from tasks.store.step_names import stage_step, subject_of
+from tasks.store.step_names import as_texts, stage_step, subject_of
 from tasks.store.steps import PreviousArtifacts, Prospect, Step, look_ahead
 
 if TYPE_CHECKING:
@@ -84,13 +84,14 @@ def costs_from_scratch(
     recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
 ) -> list[Cost]:
     """Estimate the cost of each stage as if none were in the store: `stage_costs`."""
-    sizes = _source_tokens(prospects, previous)
+    counted = _source_tokens(prospects, previous)
     rows = _training_rows(recipe, prospects, previous)
     stages = previous.of_kind("stage")
     found = []
     for stage in recipe.stages:
         if stage.init is not None:
             continue
+        sizes = counted if stage.datasets else as_texts(counted)
         read = shares(stage, rows, sizes)
         known = {name: sizes[name] for name in read if name in sizes}
         tokens = _tokens(stage, read, known)
@@ -260,14 +261,24 @@ def _training_rows(
 
 
 def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, float]:
-    """Training tokens of each source: counted earlier, or estimated from its file sizes."""
+    """Training tokens of each source: counted earlier, or estimated from its file sizes.
+
+    Those of a draw of training rows are known once it has been counted itself.
+    """
     found: dict[str, float] = {}
+    drawn = {
+        subject_of(prospect.step.name)
+        for prospect in prospects
+        if "training_rows" in prospect.step.settings
+    }
     for prospect in prospects:
         step = prospect.step
         if step.kind not in ("corpus", "dataset", "tokens", "rows"):
             continue
         name = step.name.split(" ", 1)[1]
         counted = prospect.found
+        if name in drawn and not isinstance(counted, Artifact):
+            continue
         if step.kind in ("tokens", "rows"):
             if not counted or isinstance(counted, Missing):
                 counted = next(reversed(previous.of(step)), None)

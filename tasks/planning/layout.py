@@ -22,6 +22,7 @@ from tasks.store.step_names import (
     EVALUATION,
     PACKAGE,
     POLYSEMY,
+    PROBED,
     STAGE_BEFORE,
     TOKENIZER,
     WORD_MAP,
@@ -213,8 +214,15 @@ class Layout:
         inputs = {role: self._whole(each) for role, each in step.inputs.items()}
         if settings == step.settings and inputs == step.inputs:
             return name
-        whole = whole_step(name)
-        self._steps[whole] = replace(step, name=whole, settings=settings, inputs=inputs)
+        whole, given = whole_step(name), dict(step.given)
+        if "reference" in given:
+            settings.pop("reference", None)
+            if reference := find_reference(self.recipe, whole):
+                settings["reference"] = reference.digest
+            given["reference"] = reference
+        self._steps[whole] = replace(
+            step, name=whole, settings=settings, inputs=inputs, given=given
+        )
         return whole
 
     def _dataset(self, name: str) -> None:
@@ -489,6 +497,9 @@ class Layout:
         }
         own = stage.tokenizer is not None
         finetune = None if own else self.recipe.finetune
+        if finetune is not None and finetune.training_rows and not stage.dataset:
+            # The linear probe learns from the rows that fine-tuning will learn from.
+            inputs[PROBED] = tokens_step(str(finetune.dataset))
         objective = measured_of(stage, self.folders) if own else self.recipe.measured_by
         settings = {
             "stage": stage.kind,

@@ -11,6 +11,7 @@ from tasks.steps.durable import durable
 from tasks.steps.tokens import HELDOUT, ROWS, a_character, a_word, documents, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import WORD_REGIONS
+from tasks.store.step_names import PROBED
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         },
     }
     if settings["dataset"]:
-        rows = tokens[settings["dataset"]]
+        rows = step.inputs.get(PROBED, tokens[settings["dataset"]])
         dev = TokenisedRows(rows.path(ROWS), "dev")
         metric, answers = settings["metric"], answers_of(settings["head"], folders)
         if settings["stage"] == "finetune":

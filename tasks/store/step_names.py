@@ -25,6 +25,9 @@ ATTENTION = StepName("attention")
 # The role of the stage whose weights a stage goes on with. `tasks.steps.training_job` spells it
 # out: its text is part of the keys of stages.
 STAGE_BEFORE = "stage before"
+PROBED = (
+    "probed rows"  # the role of the tokens that a linear probe learns from, where few are drawn
+)
 _WHOLE = " whole"
 
 

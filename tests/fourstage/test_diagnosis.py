@@ -39,7 +39,7 @@ def test_a_sound_installation_is_fine(capsys):
     assert {"python", "packages", "own packages", "telemetry", "locks", "disk"} <= checks
 
 
-def test_a_backend_that_is_unknown_or_not_installed_is_named(monkeypatch):
+def test_a_backend_that_is_unknown_or_not_installed_is_named(monkeypatch, capsys):
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     found = finding("keras backend")
     assert (found.status, found.found) == (
@@ -47,6 +47,8 @@ def test_a_backend_that_is_unknown_or_not_installed_is_named(monkeypatch):
         "KERAS_BACKEND: expected tensorflow or jax, got 'torch'",
     )
     assert main(["list", "families"]) == 1  # before any work
+    assert main(["doctor"]) == 1  # with all other findings
+    assert "telemetry" in capsys.readouterr().out
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setitem(sys.modules, "jax", None)
     found = finding("keras backend")

@@ -51,6 +51,7 @@ def test_another_projects_package_of_one_of_our_names_is_refused(tmp_path: Path)
         (None, "--xla_gpu_deterministic_ops=true"),
         ("--xla_dump_to=a", "--xla_dump_to=a --xla_gpu_deterministic_ops=true"),
         ("--xla_gpu_deterministic_ops=false", "--xla_gpu_deterministic_ops=false"),
+        ("xla.flags", "xla.flags"),
     ],
 )
 def test_gpus_are_deterministic_unless_the_user_has_set_otherwise(said, then, monkeypatch):

@@ -272,7 +272,11 @@ def test_a_bert_whose_norms_precede_is_refused_there_and_as_a_unilm(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"summary": "mean"}, {"summary": "both"}, {"wide": True}, {"summary": "network"}]
+    "settings",
+    [
+        *({"summary": "mean"}, {"summary": "both"}, {"wide": True}, {"symmetric": True}),
+        {"summary": "network"},
+    ],
 )
 def test_a_head_that_reads_a_row_otherwise_than_theirs_is_left_out(settings, tmp_path):
     stage, network = tmp_path / "stage", read_checkpoint(GOLDEN / "bert-large")

@@ -57,6 +57,10 @@ def test_every_layer_can_begin_anew_but_no_more():
     assert rest == {path for path in named if path.startswith("embeddings/")}
     with pytest.raises(RecipeError, match="reinitialise: expected at most 2 layers, got 3"):
         fresh_layers("finetune", bert, 3)
+    frozen = next(path for path in named if path.startswith("block_1/"))
+    named[frozen].trainable = False
+    with pytest.raises(RecipeError, match=f"freeze keeps {frozen} from training"):
+        fresh_layers("finetune", bert, 1)
 
 
 @pytest.mark.parametrize("family", ["albert", "t5", "lxmert", "word2vec"])
@@ -67,9 +71,12 @@ def test_networks_without_a_block_of_its_own_for_each_layer_are_refused(family: 
 
 @pytest.mark.parametrize("family", ["gpt2", "xlnet"])
 def test_other_families_have_top_layers_too(family: str):
-    named = named_weights(network(family))
-    assert any(path.startswith("block_0/") for path in named)
-    assert fresh_layers("finetune", network(family), 1)
+    made = network(family)
+    fresh = {id(variable) for variable, _ in fresh_layers("finetune", made, 1)}
+    top = f"block_{made.num_layers - 1}/"
+    paths = {path for path, variable in named_weights(made).items() if id(variable) in fresh}
+    assert paths == {path for path in named_weights(made) if path.startswith((top, "pooler/"))}
+    assert len(paths) > 5
 
 
 @pytest.mark.parametrize(

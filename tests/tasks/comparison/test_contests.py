@@ -200,6 +200,22 @@ def test_each_recipe_is_held_against_the_baseline_of_its_own_training_rows(answe
     ]
 
 
+def test_the_baseline_of_prototypes_has_learned_from_all_rows(answers: Answers):
+    evaluate = {"metrics": ["accuracy"], "prototypes": {"more": {"ways": [2], "shots": [1, 5]}}}
+    trained = {(1, 1): 30, (2, 1): 30}
+    few = stages(finetune={"training_rows": 8})
+    runs = {
+        "all": answers.runs("all", trained, evaluate=evaluate),
+        "few": answers.runs("few", trained, evaluate=evaluate, stages=few),
+    }
+    found = contests_of(runs, [("few", CHEAP)], CHEAP)
+    assert [d.reference for d in found["accuracy"][1].differences] == [f"{CHEAP} on 8 rows"]
+    for asked in SETS:
+        contest = found[f"prototypes/more/{asked}"][1]
+        assert [score.name for score in contest.scores] == [CHEAP, "all", "few"]
+        assert [d.reference for d in contest.differences] == [CHEAP]
+
+
 def test_answers_to_other_rows_are_refused(answers: Answers):
     one, two = (answers.runs(name, {(1, 1): 20}) for name in ("one", "two"))
     made = dict(two[0].made) | {"probe more": answers.artifact("probe more", 20, first="other")}

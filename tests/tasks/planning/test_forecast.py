@@ -105,6 +105,20 @@ def test_passes_over_rows_that_are_not_counted_yet_are_not_called_free(tmp_path:
     assert (finetune.tokens, finetune.seconds, finetune.passes) == (None, None, {})
 
 
+def test_a_draw_of_training_rows_is_not_taken_for_all_of_them(project: Project, tmp_path: Path):
+    drawn = stages(finetune={"training_rows": 8}, task={"budget": {"epochs": 3}})
+    store, found = Store(tmp_path), []
+    for number, of in enumerate((stages(task={"budget": {"epochs": 3}}), drawn)):
+        plan = plan_recipe(str(project.recipe(recipe(f"drawn{number}", stages=of))))
+        ahead = list(look_ahead(list(plan.steps.values()), store))
+        found.append(stage_costs(plan.recipe, ahead, PreviousArtifacts(store)))
+    (*_, task, finetune), (*_, task_of_all, few) = found
+    assert task.passes == task_of_all.passes == pytest.approx({"rows": 3.0})
+    assert task.tokens == task_of_all.tokens
+    assert finetune.tokens
+    assert few.tokens is None, "rows that are not counted yet"
+
+
 def test_of_a_mixture_each_dataset_is_read_by_its_rate(project: Project, tmp_path: Path):
     general, *_, finetune = stages(general={"objectives": {"causal_lm": {}}})
     finetune |= {

@@ -12,6 +12,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.store.artifacts import Artifact
+from tasks.store.step_names import PROBED
 from tasks.store.steps import bind
 from tests.flows.own_project import FIELDS, Project, recipe, row, stages
 
@@ -208,6 +209,10 @@ def test_a_draw_of_training_rows_leaves_all_that_reads_text_alone(project: Proje
     # Text alone is of all rows.
     assert drawn["corpus notes"].inputs == {"evaluation rows": "dataset rows whole"}
     assert drawn["stage task"].inputs["tokens rows"] == "tokens rows whole"
+    before = drawn["measurement task"].inputs
+    assert (before["tokens rows"], before[PROBED]) == ("tokens rows whole", "tokens rows")
+    assert PROBED not in plain["measurement task"].inputs
+    assert PROBED not in drawn["measurement finetune"].inputs
     whole = {name for name in drawn if name.endswith(" whole")}
     assert drawn.keys() - plain.keys() == whole
     assert {name.partition(" ")[0] for name in whole} == {"dataset", "contract", "tokens"}
