@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.faults.finished_home import finished as finished
 from tests.faults.finished_home import listener_of as listener_of
 
 gc.set_threshold(10_000)  # as the command does
+# No test is about time: an example may take long on a busy machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

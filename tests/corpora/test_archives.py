@@ -228,7 +228,7 @@ def test_rubbish_after_a_tar_and_a_cut_tar_are_errors(tmp_path: Path, corpus: Pr
         corpus(cut)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(["tar", "zip"]))
 def test_flipped_bytes_in_an_archive_give_only_our_errors(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, kind: str

@@ -425,9 +425,7 @@ ROWS = st.lists(
 )
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, ROWS, st.sampled_from(["drop_from_train", "report", "refuse"]))
 def test_read_is_kept_and_quarantined_and_removed(
     tmp_path: Path, dataset: Prepare, train: list, test: list, overlap: str

@@ -138,9 +138,7 @@ def test_nothing_is_left_behind_when_reading_fails(tmp_path: Path, corpus: Prepa
     assert not list((tmp_path / "prepared0").iterdir())
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -261,7 +261,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.dictionaries(KEYS, VALUES, max_size=9))
 def test_any_mapping_is_a_source_or_a_recipe_error(raw: dict[str, Any]):
     message = "source: "

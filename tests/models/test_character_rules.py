@@ -39,7 +39,7 @@ def applied(rules: bytes, text: str) -> str:
     return found.decode()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.dictionaries(TEXT, TEXT, min_size=1, max_size=40), TEXT)
 def test_the_longest_rule_is_applied(rules, text):
     made = compiled(rules)

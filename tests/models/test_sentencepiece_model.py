@@ -28,7 +28,7 @@ def test_what_is_written_is_read():
     assert read_unigram_model(unigram_model(plain), "x") == plain
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_no_damage_goes_unnoticed_or_ends_in_another_error(data):
     """Torn, or with bytes changed: refused, or another sound model."""

@@ -198,7 +198,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 
 
 @pytest.mark.parametrize("name", formats())
-@settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=200, derandomize=True, suppress_health_check=QUIET)
 @given(data=st.data())
 def test_a_damaged_file_gives_records_or_our_errors(tmp_path: Path, name: str, data: st.DataObject):
     reads_or_refuses(tmp_path, name, data)
@@ -206,7 +206,7 @@ def test_a_damaged_file_gives_records_or_our_errors(tmp_path: Path, name: str, d
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", formats())
-@settings(max_examples=5000, deadline=None, suppress_health_check=QUIET, print_blob=True)
+@settings(max_examples=5000, suppress_health_check=QUIET, print_blob=True)
 @given(data=st.data())
 def test_a_damaged_file_gives_records_or_our_errors_at_length(
     tmp_path: Path, name: str, data: st.DataObject

@@ -141,9 +141,7 @@ def test_when_no_record_is_good_the_reasons_and_places_are_said(tmp_path: Path, 
     assert "zqxcanary" not in str(caught.value)
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(

@@ -102,7 +102,7 @@ def test_in_tsv_quotes_are_characters_unless_said_otherwise(tmp_path: Path, corp
         corpus(path, columns=["text", "label"], quotes="standard")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(

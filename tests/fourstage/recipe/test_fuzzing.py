@@ -68,14 +68,14 @@ def loads_or_refuses(folder: Path, content: bytes) -> None:
         assert "x.yaml" in said or "recipes/" in said  # of a parent
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=300, derandomize=True, suppress_health_check=QUIET)
 @given(content=damaged())
 def test_a_damaged_recipe_is_loaded_or_refused(tmp_path: Path, content: bytes):
     loads_or_refuses(tmp_path, content)
 
 
 @pytest.mark.slow
-@settings(max_examples=4000, deadline=None, suppress_health_check=QUIET, print_blob=True)
+@settings(max_examples=4000, suppress_health_check=QUIET, print_blob=True)
 @given(content=damaged())
 def test_a_damaged_recipe_is_loaded_or_refused_at_length(tmp_path: Path, content: bytes):
     loads_or_refuses(tmp_path, content)

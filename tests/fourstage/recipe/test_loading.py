@@ -362,7 +362,7 @@ def test_a_wrong_set_says_so(write, override, expected):
 
 # Whatever comes in, only a recipe's errors come out.
 
-FUZZ = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 PLAIN = st.recursive(
     st.one_of(
         st.none(),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
@@ -125,7 +125,6 @@ def test_fewer_lengths_where_whole_steps_are_compiled(monkeypatch):
 
 
 @given(st.integers(1, 500), st.integers(1, 40), st.one_of(st.none(), st.integers(0, 2**31)))
-@settings(deadline=None)
 def test_a_pass_holds_every_row_once(num_rows, batch_size, seed):
     lengths = np.random.default_rng(0).integers(3, 128, num_rows)
     plan = length_plan(lengths, batch_size, None if seed is None else np.random.default_rng(seed))

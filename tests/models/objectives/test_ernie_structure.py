@@ -130,7 +130,7 @@ corpora = st.builds(
 
 
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_pair_at_a_distance(text, length, seed):
     index = drawn(SentenceDistance, text, length, np.random.default_rng(seed))
     again = drawn(SentenceDistance, text, length, np.random.default_rng(seed))
@@ -153,7 +153,7 @@ def test_what_holds_for_every_pair_at_a_distance(text, length, seed):
 
 
 @given(corpora, st.integers(7, 64), st.integers(2, 4), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_paragraph(text, length, most, seed):
     objective = SentenceReordering(Context(PlainTokenizer(100), length + most), max_pieces=most)
     try:

@@ -104,7 +104,7 @@ def test_token_document_in_chinese_by_hand():
 
 
 @given(st.integers(0, 10**6), st.integers(4, 40))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_holds_for_every_stretch(seed, length):
     text = random_corpus(6, 30, seed)
     objective = TokenDocument(Context(PlainTokenizer(30), length))

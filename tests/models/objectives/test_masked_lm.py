@@ -86,7 +86,7 @@ rows = st.integers(1, 6).flatmap(
 
 
 @given(rows, st.sampled_from(["token", "word"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_row(case, unit):
     num_rows, length, seed, rate = case
     rng = np.random.default_rng(seed)
@@ -180,7 +180,7 @@ def test_alone_it_packs_full_windows_that_cover_every_token():
 
 
 @given(st.integers(0, 10**6), st.integers(3, 70))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_windows_are_full_and_lose_nothing(seed, length):
     corpus = random_corpus(7, 100, seed)
     objective = MaskedLM(Context(PlainTokenizer(100), length))

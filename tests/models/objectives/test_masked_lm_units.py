@@ -200,7 +200,7 @@ rows = st.tuples(
 
 @given(rows, st.sampled_from(["word", "ngram", "span", "phrase", "entity"]))
 @example((6, 8, 243, 0.5), "ngram")  # a skipped run leaves out a word that would fit
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_what_holds_for_every_unit(case, unit):
     num_rows, length, seed, rate = case
     rng = np.random.default_rng(seed)

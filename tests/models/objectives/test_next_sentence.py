@@ -94,7 +94,7 @@ corpora = st.builds(
 
 
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_pair(corpus, length, seed):
     index = drawn(NextSentence, corpus, length, np.random.default_rng(seed))
     again = drawn(NextSentence, corpus, length, np.random.default_rng(seed))
@@ -117,7 +117,7 @@ def test_what_holds_for_every_pair(corpus, length, seed):
 
 
 @given(corpora, st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_where_nothing_is_cut_every_token_is_used_once(corpus, seed):
     index = drawn(NextSentence, corpus, 4 * corpus.num_tokens + 3, np.random.default_rng(seed))
     used = [np.zeros(n, int) for n in corpus.lengths]

@@ -182,7 +182,7 @@ def test_the_papers_four_systems(predict, loss_on):
 
 
 @given(st.integers(0, 2**31), st.integers(4, 40), st.sampled_from([0.05, 0.15, 0.5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_row(seed, length, rate):
     rng = np.random.default_rng(seed)
     mask = (np.arange(length) < rng.integers(1, length + 1, 5)[:, None]).astype(np.int32)

@@ -88,7 +88,7 @@ corpora = st.builds(
 
 
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_ordered_pair(text, length, seed):
     if all(len(text.document(i)[1]) < 2 for i in range(len(text))):
         return
@@ -103,7 +103,7 @@ def test_what_holds_for_every_ordered_pair(text, length, seed):
 
 
 @given(corpora, st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_sentence_that_has_a_neighbour_is_in_some_ordered_pair(text, seed):
     if all(len(text.document(i)[1]) < 2 for i in range(len(text))):
         return
@@ -117,7 +117,7 @@ def test_every_sentence_that_has_a_neighbour_is_in_some_ordered_pair(text, seed)
 
 
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_holds_for_every_pair_of_three_kinds(text, length, seed):
     index = drawn(SentenceStructure, text, length, np.random.default_rng(seed))
     doc_a, a, a_end, doc_b, b, b_end, relation = columns(index.entries)

@@ -52,7 +52,7 @@ def test_chinese_by_hand_with_spans_that_touch_and_one_that_is_too_long():
 
 
 @given(st.integers(0, 2**31), st.integers(6, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_boundaries_are_what_can_be_seen_beside_the_span(seed, length):
     rng = np.random.default_rng(seed)
     text = rng.integers(5, 60, (4, length)).astype(np.int32)

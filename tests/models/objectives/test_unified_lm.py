@@ -113,7 +113,7 @@ numbers = st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, 5.0])] * 4).filter(any)
 
 
 @given(numbers, st.integers(0, 10**6), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_mixture_has_the_shares_that_were_asked_for(relative, seed, next_sentence):
     corpus = random_corpus(30, 100, seed=seed % 7, sentences=(2, 9), words=(2, 9))
     told = dict(zip(ONE_MODE, relative, strict=True))

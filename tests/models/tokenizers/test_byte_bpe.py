@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
@@ -85,14 +85,12 @@ def test_a_special_name_in_the_learned_text_gives_no_piece():
     assert not set(learned.special_ids) & set(learned.encode(["<s>strike</s> <mask><pad>"])[0])
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_decoding_gives_a_clean_text_back(tokenizer, text):
     text = clean(text).text
     assert tokenizer.decode(tokenizer.encode([text])[0]) == text
 
 
-@settings(deadline=None)
 @given(TEXT | st.text("abelost wn'\n\u00a01é", max_size=30))
 def test_any_text_has_the_ids_of_the_rust_tokenizer(tokenizer, text):
     text = unicodedata.normalize("NFC", text)

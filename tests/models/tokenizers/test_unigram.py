@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora.cleaning import clean
@@ -65,7 +65,6 @@ def test_the_learned_tokens_begin_with_the_special_ones_and_keep_to_their_number
     assert 600 < tokenizer.vocabulary_size <= 900
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from([*"".join(ENGLISH + CHINESE), "\u0301", "\t"]), max_size=60))
 def test_decoding_gives_a_known_text_back_but_for_blanks(tokenizer, text):
     text = clean(text).text
