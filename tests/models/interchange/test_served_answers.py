@@ -24,7 +24,7 @@ from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
 from tests.models.clean_process import HIDDEN
 from tests.models.interchange.test_served_spans import HARD, texts
-from tests.models.training.memory import ONE_LAYER, WORDS, finetuning, tokenizer
+from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
 PROGRAM = f"""
 import json, sys
@@ -45,7 +45,7 @@ ENTITIES += [(f"{one} {other}", 60) for one in WORDS[:40] for other in WORDS[150
 READER = {
     **{"family": "ernie_tsinghua", "markings": (WORDS[5], f"{WORDS[6]} {WORDS[7]}")},
     "network": {
-        **{**ONE_LAYER, "num_text_layers": 0, "num_mix_layers": 0},
+        **{**NETWORK, "num_text_layers": 0, "num_mix_layers": 0},
         **{"num_entities": 64, "entity_dim": 16, "entity_heads": 2},
     },
 }
@@ -154,7 +154,7 @@ def trained(tmp_path_factory) -> dict[str, Path]:
             phases=[Phase(24)],
             budget=Budget("steps", 4),
             select=None,
-            **(READER if kind in READING else {"network": ONE_LAYER}),
+            **(READER if kind in READING else {}),
         )
         train(job, folder / "stage")
         if kind in READING:

@@ -15,7 +15,7 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.stage_model import StageModel
 from tests.conformance.parts import CONTEXT, answered, heads_of, network
-from tests.models.training.memory import Recorder, Rows, finetuning
+from tests.models.training.memory import NETWORK, Recorder, Rows, finetuning
 from tests.models.training.test_gradient import STILL, weights
 
 WEIGHT = 0.5
@@ -123,7 +123,7 @@ def test_micro_batches_change_no_loss(tmp_path):
         report = Recorder()
         job = finetuning(
             objectives={"masked_lm": {}},
-            network=STILL,
+            network=NETWORK | STILL,
             head_settings={"dropout": 0.0},
             micro_batches=parts,
             budget=Budget("steps", 3),
