@@ -23,6 +23,7 @@ from importlib.metadata import (
 from importlib.util import find_spec
 from pathlib import Path
 
+from fourstage.accelerator import backend, gpus, has_libraries
 from fourstage.command.required_servers import fault_of, named_servers
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import (
@@ -37,7 +38,6 @@ from fourstage.settings import (
     refuse_backend,
     without_credentials,
 )
-from models.training.accelerator import backend, gpus, has_libraries
 
 LEAST_DISK_GB = 2.0
 SERVER_SECONDS = 5.0

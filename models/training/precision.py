@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from fourstage.accelerator import backend, gpus, has_libraries
 from fourstage.errors import RecipeError
-from models.training.accelerator import backend, gpus, has_libraries
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 # avx512_bf16 alone does not count: without AMX, oneDNN's matrix products took 1.65 times as long in

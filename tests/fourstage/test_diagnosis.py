@@ -63,7 +63,7 @@ def test_a_gpu_that_the_backend_cannot_use_is_told(hidden, tmp_path, monkeypatch
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "" if hidden else "0")
-    monkeypatch.setattr("models.training.accelerator.LIBRARIES", {"tensorflow": ("absent",)})
+    monkeypatch.setattr("fourstage.accelerator.LIBRARIES", {"tensorflow": ("absent",)})
     found = finding("gpu")
     if hidden:
         assert (found.status, found.found) == ("fine", "none")
@@ -71,7 +71,7 @@ def test_a_gpu_that_the_backend_cannot_use_is_told(hidden, tmp_path, monkeypatch
         assert found.status == "warning"
         assert found.found.startswith("NVIDIA H100 80GB HBM3, but tensorflow has no CUDA libraries")
         assert "tensorflow[and-cuda]" in found.found
-    monkeypatch.setattr("models.training.accelerator.LIBRARIES", {"tensorflow": ("json",)})
+    monkeypatch.setattr("fourstage.accelerator.LIBRARIES", {"tensorflow": ("json",)})
     assert finding("gpu").status == "fine"
 
 

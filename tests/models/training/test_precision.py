@@ -42,7 +42,7 @@ def test_a_gpu_takes_bfloat16_where_it_has_it_and_the_backend_has_its_libraries(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setattr(module, "CPUINFO", tmp_path / "absent")
     package = "json" if libraries else "no_such_package"
-    monkeypatch.setattr("models.training.accelerator.LIBRARIES", {module.backend(): (package,)})
+    monkeypatch.setattr("fourstage.accelerator.LIBRARIES", {module.backend(): (package,)})
     assert module.bfloat16_is_faster.__wrapped__() == faster
 
 
