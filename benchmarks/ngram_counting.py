@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.documents import Documents
 from models.counting.ngram_model import NGramModel, Smoothing, discounts_of, num_events
 from models.counting.ngrams import orders, texts
 from models.counting.packing import Packing
@@ -22,25 +23,8 @@ from models.tokenizers.word import Word
 SMOOTHING = "modified_kneser_ney"
 
 
-class _Documents:
-    """Tokenised documents in memory."""
-
-    def __init__(self, ids: list[np.ndarray]):
-        self._ids = ids
-        self.lengths = np.array([len(each) for each in ids], np.int64)
-        self.num_tokens = int(self.lengths.sum())
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Token ids (n,), one sentence, and a unit at each token."""
-        ids = self._ids[i]
-        return ids, np.array([len(ids)], np.int32), np.ones(len(ids), np.uint8)
-
-
 def _once(
-    documents: _Documents, tokenizer: Word, packing: Packing, most: int
+    documents: Documents, tokenizer: Word, packing: Packing, most: int
 ) -> tuple[np.ndarray, int]:
     """Seconds by the clock and of a core, (2, 2), of counting all orders and of scoring all text.
 
@@ -76,7 +60,7 @@ def main() -> None:
     said = asked.parse_args()
     lines = [line for file in said.files for line in file.read_text("utf-8").splitlines() if line]
     tokenizer = Word.learned(lines, vocabulary_size=20_000, lowercase=True)
-    documents = _Documents(tokenizer.encode(lines))
+    documents = Documents(tokenizer.encode(lines))
     packing = Packing(said.order, tokenizer.vocabulary_size)
     print(
         f"{documents.num_tokens:,} words in {len(documents):,} documents, vocabulary"

@@ -18,29 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.documents import Documents
+
 WARM_UP = 4
 SHORTEST, LONGEST, SENTENCE = 200, 800, 20  # words of a document and of its sentences
 
 
-class RandomText:
-    """A corpus as `models.protocols.TokenCorpus` reads it."""
-
-    def __init__(self, documents: int, vocabulary: int, seed: int):
-        rng = np.random.default_rng(seed)
-        self.lengths = rng.integers(SHORTEST, LONGEST, documents)
-        self.num_tokens = int(self.lengths.sum())
-        # Ids 0 to 4 are the special tokens.
-        self._ids = ((vocabulary - 5) * rng.random(self.num_tokens) ** 4 + 5).astype(np.int32)
-        self._begins = np.concatenate([[0], np.cumsum(self.lengths)])
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ids, lengths of sentences, and whether each id begins a word."""
-        ids = self._ids[self._begins[i] : self._begins[i + 1]]
-        sentences = np.diff([*range(0, len(ids), SENTENCE), len(ids)]).astype(np.int32)
-        return ids, sentences, np.ones(len(ids), bool)
+def text(documents: int, vocabulary: int, seed: int) -> Documents:
+    """Random words; ids 0 to 4 are the special tokens."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(SHORTEST, LONGEST, documents)
+    ids = (vocabulary - 5) * rng.random(int(lengths.sum())) ** 4 + 5
+    return Documents(np.split(ids.astype(np.int32), np.cumsum(lengths)[:-1]), SENTENCE)
 
 
 def stage(
@@ -70,8 +59,8 @@ def stage(
     job = TrainingJob(
         settings,
         tokenizer=WordPiece([*SPECIAL_TOKENS, *words], lowercase=True),
-        corpora={"text": (RandomText(8000, vocabulary, 1), 1.0)},
-        heldout={"text": RandomText(4, vocabulary, 2)},
+        corpora={"text": (text(8000, vocabulary, 1), 1.0)},
+        heldout={"text": text(4, vocabulary, 2)},
         checkpoint_every=steps,
     )
     began = time.perf_counter()

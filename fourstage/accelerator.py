@@ -13,6 +13,8 @@ LIBRARIES = {
     "jax": ("jax_cuda13_plugin", "jax_cuda12_plugin"),
 }
 
+SECONDS = 20.0  # timeout of the driver's answer
+
 
 def backend() -> str:
     """The backend of Keras that this process uses or will use."""
@@ -35,7 +37,7 @@ def gpus(query: str) -> list[str]:
         [smi, f"--query-gpu={query}", "--format=csv,noheader"],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=SECONDS,
         check=False,
     )
     return asked.stdout.splitlines() if asked.returncode == 0 else []

@@ -56,13 +56,21 @@ def test_a_backend_that_is_unknown_or_not_installed_is_named(monkeypatch, capsys
     assert found.found.startswith("KERAS_BACKEND is jax, which is not installed: pip install jax")
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-def test_a_gpu_that_the_backend_cannot_use_is_told(hidden, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("hidden", "environment"),
+    [
+        (False, {"CUDA_VISIBLE_DEVICES": "0"}),
+        (True, {"CUDA_VISIBLE_DEVICES": ""}),
+        (True, {"CUDA_VISIBLE_DEVICES": "0", "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}),
+    ],
+)
+def test_a_gpu_that_the_backend_cannot_use_is_told(hidden, environment, tmp_path, monkeypatch):
     program = tmp_path / "nvidia-smi"
     program.write_text('#!/bin/sh\n[ "$1" = --query-gpu=name ] && echo "NVIDIA H100 80GB HBM3"\n')
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "" if hidden else "0")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr("fourstage.accelerator.LIBRARIES", {"tensorflow": ("absent",)})
     found = finding("gpu")
     if hidden:
@@ -71,8 +79,11 @@ def test_a_gpu_that_the_backend_cannot_use_is_told(hidden, tmp_path, monkeypatch
         assert found.status == "warning"
         assert found.found.startswith("NVIDIA H100 80GB HBM3, but tensorflow has no CUDA libraries")
         assert "tensorflow[and-cuda]" in found.found
-    monkeypatch.setattr("fourstage.accelerator.LIBRARIES", {"tensorflow": ("json",)})
-    assert finding("gpu").status == "fine"
+        monkeypatch.setattr("fourstage.accelerator.LIBRARIES", {"tensorflow": ("json",)})
+        assert finding("gpu").found == "NVIDIA H100 80GB HBM3, with tensorflow"
+        program.write_text("#!/bin/sh\nexec /bin/sleep 9\n")
+        monkeypatch.setattr("fourstage.accelerator.SECONDS", 0.1)
+        assert finding("gpu").found == "nvidia-smi did not answer within 0.1 s"
 
 
 def test_a_hidden_package_of_ours_is_named(tmp_path):

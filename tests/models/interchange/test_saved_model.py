@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import subprocess
 import sys
@@ -15,14 +17,16 @@ import pytest
 from models.evaluation.predict import predict
 from models.inputs.rows import framed_rows
 from models.interchange.saved_model import (
+    _TOLD,
     LABELS,
     SAVED_MODEL,
     export_in_tensorflow,
     export_text_model,
+    export_what_is_asked,
     framed,
 )
 from models.protocols import Capability, Context
-from models.saved_tokenizer import load_tokenizer
+from models.saved_tokenizer import SETTINGS, load_tokenizer
 from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
@@ -188,3 +192,14 @@ def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_
     expected = [list(answer.details.values()) for answer in expected]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert "normalizer.cc" not in ran.stderr
+
+
+def test_an_error_of_the_system_is_that_of_the_process_that_writes(tmp_path, monkeypatch, capsys):
+    question = {"places": [str(tmp_path / each) for each in "abc"], "folders": []}
+    question["asked"] = {"pairs": False, "most_regions": 0, "entities": None}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(question)))
+    with pytest.raises(SystemExit) as left:
+        export_what_is_asked()
+    number, said, path = json.loads(capsys.readouterr().out)
+    assert (left.value.code, number, path) == (_TOLD, errno.ENOENT, str(tmp_path / "b" / SETTINGS))
+    assert said == "No such file or directory"
