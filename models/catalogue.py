@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError, UnknownNameError
+from models.metrics import of_answers
 
 if TYPE_CHECKING:
     from models.protocols import Answers
@@ -134,6 +135,12 @@ def providing(*capabilities: str, folders: Sequence[Path] = ()) -> list[str]:
 def answers_of(head: str, folders: Sequence[Path] = ()) -> Answers:
     """A head's kind of answer, with its metrics. Does not import Keras."""
     return find("answers", answers_name(head, folders), folders)()
+
+
+def metrics_of(head: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The metrics that a head's rows can be scored by; perplexities if it has the likelihoods."""
+    known = tuple(answers_of(head, folders).metrics)
+    return known if literals("heads", head, folders).get("READS_TARGETS") else of_answers(known)
 
 
 def answers_name(head: str, folders: Sequence[Path] = ()) -> str:

@@ -101,4 +101,6 @@ END_LOGITS = "end_logits"  # (B, T + 1)
 NUMBERS = "numbers"  # (B,)
 WRITTEN_IDS = "written_ids"  # (B, S) int32, a text that was written; -1 after its end
 LOG_PROBABILITY = "log_probability"  # (B,) float32, nats, of that text
+TARGET_NATS = "target_nats"  # (B,) float32, minus the log probability of the row's target
+TARGET_TOKENS = "target_tokens"  # (B,) float32, number of its tokens, with the one that ends it
 PROBABILITIES = "probabilities"  # (B, N)

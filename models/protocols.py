@@ -353,6 +353,7 @@ class Head(Objective, Protocol):
     counted n-grams alone, if its setting ``wide`` is true. With ``EMBEDS`` (optional) rows are
     pairs whose texts are read alone; the scorer has ``vectors(batch, outputs)``, one of length 1
     for each text, and ``numbers(first, second)``, the cosines and the answers of pairs of them.
+    With ``READS_TARGETS`` (optional) its answers have a likelihood, so that there is a perplexity.
     With ``MIXES`` (optional) it also learns from rows of other datasets, which are written as texts
     (`models.inputs.mixture.PrefixedRows`). A head has `answer` and no `decode`. The entries of its
     index are row numbers, or structured with a field ``row``.
@@ -366,6 +367,9 @@ class Head(Objective, Protocol):
     # If it predicts otherwise than by one reading: `predicting(network, scorer)`, a function from a
     # batch without targets to {name: (B, …) predictions}; and `reading(network, scorer)`, how a
     # served model reads (`models.decoding.reader.Reading`).
+    # If its answers have a likelihood (`models.metrics.OF_LIKELIHOOD`): `readings(batch)`, batches
+    # with their targets that are read in turn; each token with a weight is a part of its target,
+    # and has one in a single reading. `answer` gets the sums over them.
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
@@ -408,7 +412,7 @@ class Answers(Protocol):
     thousands of resampled test sets cost one matrix product.
     """
 
-    metrics: ClassVar[Mapping[str, Metric]]  # by name; higher is better
+    metrics: ClassVar[Mapping[str, Metric]]  # by name; what is better: `models.metrics`
     usual: ClassVar[tuple[str, ...]]  # the default metrics; the last one selects weights
     # Whether an answer is one of a few classes. Only then are there a linear baseline and a probe.
     is_class: ClassVar[bool]

@@ -13,6 +13,7 @@ from models import catalogue
 from models.evaluation.few_shot.rules import FREE_FORM, OVER_NEUTRAL, PER_TOKEN, USUAL
 from models.evaluation.few_shot.template import DEFAULTS as TEMPLATES
 from models.evaluation.few_shot.template import Template
+from models.metrics import of_answers
 from models.protocols import Answers, Capability
 
 DEFAULTS: Mapping[str, Any] = {
@@ -93,7 +94,7 @@ def _resolved(ledger: Ledger, name: str, said: FewShot) -> dict[str, Any]:
         _refuse(ledger, place, given, OF_SCORES[other], f"only score {other} has it, not {score}")
     ledger.origins |= {f"{place}.{key}": "default" for key in usual if key not in given}
     found = {**usual, **given}
-    ledger.metric(f"{place}.metric", found["metric"], metrics.metrics)
+    ledger.metric(f"{place}.metric", found["metric"], of_answers(metrics.metrics))
     _check_template(ledger, place, name, found["template"])
     if len(set(found["shots"])) < len(found["shots"]):
         ledger.fault(f"{place}.shots", "expected different numbers, got one twice")

@@ -8,6 +8,7 @@ from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.schema import Promote, Requirement
+from models.metrics import LOWER_IS_BETTER, OF_LIKELIHOOD
 
 TEST = {"confidence": 0.95, "resamples": 2000, "seed": 17}
 RULES: Mapping[str, tuple[str, ...]] = {
@@ -17,6 +18,8 @@ RULES: Mapping[str, tuple[str, ...]] = {
 }
 METRIC_RULES = ("at_least", "at_most", "above", "not_below_champion_by")
 SLICE_RULES = ("at_least", "at_most")
+LOWER_RULES = ("at_most", "not_above_champion_by")  # of a metric of which lower is better
+TESTS = ("not_below_champion_by", "not_above_champion_by")
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,10 @@ def explicit(promote: Promote) -> dict[str, dict[str, Any]]:
 
 def _explicit(rule: Requirement) -> dict[str, Any]:
     said = rule.model_dump(exclude_none=True)
-    test = said.get("not_below_champion_by")
-    if test is not None:
-        given = test if isinstance(test, Mapping) else {"margin": test}
-        said["not_below_champion_by"] = {**TEST, **given}
+    for name in TESTS:
+        if (test := said.get(name)) is not None:
+            given = test if isinstance(test, Mapping) else {"margin": test}
+            said[name] = {**TEST, **given}
     return said
 
 
@@ -86,7 +89,8 @@ def faults(where: str, promote: Promote, computed: Computed) -> list[RecipeError
         elif name not in computed.metrics:
             found.append(_not_computed(place, name, [*computed.metrics, *RULES], computed))
         else:
-            found += _rule_faults(f"{place}.{name}", name, rule, METRIC_RULES)
+            allowed = LOWER_RULES if name in LOWER_IS_BETTER else METRIC_RULES
+            found += _rule_faults(f"{place}.{name}", name, rule, allowed)
     place = f"{where}: promote.require_slices"
     for name, rules in (promote.require_slices or {}).items():
         if name.split("/")[0] not in computed.slices:
@@ -102,7 +106,8 @@ def faults(where: str, promote: Promote, computed: Computed) -> list[RecipeError
                     _not_computed(f"{place}.{name}", metric, list(computed.metrics), computed)
                 )
             else:
-                found += _rule_faults(f"{place}.{name}.{metric}", metric, rule, SLICE_RULES)
+                allowed = LOWER_RULES[:1] if metric in LOWER_IS_BETTER else SLICE_RULES
+                found += _rule_faults(f"{place}.{name}.{metric}", metric, rule, allowed)
     return found
 
 
@@ -119,12 +124,20 @@ def _not_computed(
 def _rule_faults(
     place: str, name: str, rule: Requirement, allowed: Sequence[str]
 ) -> list[RecipeError]:
+    hint = f"Of {name} lower is better." if name in LOWER_IS_BETTER else ""
+    if name in OF_LIKELIHOOD:
+        hint += " The cheap baseline has none."
     found: list[RecipeError] = [
-        UnknownNameError(place, key, f"a rule for {name}", allowed)
+        UnknownNameError(place, key, f"a rule for {name}", allowed, hint)
         for key in sorted(rule.model_fields_set)
         if key not in allowed
     ]
-    if name not in RULES:
+    if name in OF_LIKELIHOOD:
+        if rule.at_most is not None and rule.at_most < 1:
+            found.append(
+                RecipeError(f"{place}.at_most: a perplexity is 1 or more, got {rule.at_most}")
+            )
+    elif name not in RULES:
         for key in ("at_least", "at_most"):
             value = getattr(rule, key)
             if value is not None and not -1 <= value <= 1:

@@ -12,6 +12,7 @@ from fourstage.recipe import part_settings
 from fourstage.recipe.paths import path_text
 from fourstage.recipe.schema import Recipe
 from models import catalogue
+from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
 from models.signatures import Setting, settings_of
 
 
@@ -28,6 +29,7 @@ class SourceFacts:
         asks: Whether its rows are questions about their pictures: their labels differ.
         classes: Numbers of classes that the detector tells of each region: of objects, then of
             attributes.
+        spaced: Whether blanks stand between the words of its answers.
     """
 
     labelled: bool
@@ -37,6 +39,7 @@ class SourceFacts:
     detected: bool = False
     asks: bool = False
     classes: tuple[int, ...] = ()
+    spaced: bool = True
 
 
 class Ledger:
@@ -137,11 +140,30 @@ class Ledger:
         if missing:
             self.fault(path, f"missing: {', '.join(missing)}")
 
-    def metric(self, path: str, name: str, known: Collection[str]) -> None:
-        """Check the name of a metric of rows."""
+    def metric(
+        self, path: str, name: str, known: Collection[str], dataset: str | None = None
+    ) -> None:
+        """Check the name of a metric of rows.
+
+        Args:
+            path: Place of the name.
+            name: The metric.
+            known: Those that there are of such answers.
+            dataset: The rows' dataset.
+        """
         if name not in known:
-            self.faults.append(
-                UnknownNameError(f"{self.recipe.where}: {path}", name, "a metric", known)
+            able = ", ".join(catalogue.saying("heads", "READS_TARGETS", self.folders))
+            hint = (
+                f"A perplexity needs a head that writes: {able}." if name in OF_LIKELIHOOD else ""
+            )
+            where = f"{self.recipe.where}: {path}"
+            self.faults.append(UnknownNameError(where, name, "a metric here", known, hint))
+        facts = (self.sources or {}).get(dataset or "")
+        if name == PERPLEXITY_A_WORD and facts is not None and not facts.spaced:
+            self.fault(
+                path,
+                f"the answers of {dataset} have no blanks between words, so that"
+                f" {PERPLEXITY_A_WORD} is not defined; take {PERPLEXITY}",
             )
 
     def is_labelled(self, name: str) -> bool:

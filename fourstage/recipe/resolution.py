@@ -459,7 +459,7 @@ class _Resolution:
             metrics = answers.usual if answers else ()
         elif answers:
             for i, name in enumerate(metrics):
-                self.ledger.metric(f"evaluate.metrics[{i}]", name, answers.metrics)
+                self._check_metric(f"evaluate.metrics[{i}]", name, finetune)
         split = said.split if said else None
         if split is None:
             self.ledger.origins["evaluate.split"] = "default"
@@ -496,7 +496,7 @@ class _Resolution:
         if said.metric is None:
             self.ledger.origins["search.metric"] = "default"
         else:
-            self.ledger.metric("search.metric", said.metric, answers.metrics)
+            self._check_metric("search.metric", said.metric, finetune)
         for place in said.grid or {}:
             if place.partition(".")[0] in FIXED:
                 self.ledger.fault(
@@ -525,6 +525,15 @@ class _Resolution:
         """What its head answers; None where there is none, or no head is named."""
         head = finetune and finetune.head
         return catalogue.answers_of(head, self.ledger.folders) if head else None
+
+    def _metrics(self, finetune: ResolvedStage | None) -> tuple[str, ...]:
+        """The metrics of its head's rows; none where no head is named."""
+        head = finetune and finetune.head
+        return catalogue.metrics_of(head, self.ledger.folders) if head else ()
+
+    def _check_metric(self, path: str, name: str, finetune: ResolvedStage | None) -> None:
+        dataset = finetune and finetune.dataset
+        self.ledger.metric(path, name, self._metrics(finetune), dataset)
 
     def _is_known_everywhere(self, finetune: ResolvedStage | None) -> bool:
         """Whether its answers are built in: a gate may decide where no project folder is."""
@@ -643,7 +652,7 @@ class _Resolution:
         if finetune is None:
             self.ledger.fault("promote", "there is no finetune stage whose model could be promoted")
         answers = self._answers(finetune)
-        known = answers.metrics if answers else ()
+        known = self._metrics(finetune)
         if answers and not (answers.is_served and self._is_known_everywhere(finetune)):
             self.ledger.fault(
                 "promote",

@@ -704,6 +704,15 @@ class NonInferiority(Part):
     seed: Seed | None = None
 
 
+class NotAbove(NonInferiority):
+    """As `NonInferiority`, for a metric of which lower is better."""
+
+    a_key_of = "not_above_champion_by"
+
+    margin: Annotated[float, Field(ge=0)]
+    """Largest rise that counts as not worse, in the metric's unit."""
+
+
 class Requirement(Part):
     """What a model version must reach to be promoted."""
 
@@ -722,6 +731,14 @@ class Requirement(Part):
         | None
     ) = None
     """Margin against the champion, or the settings of the test."""
+    not_above_champion_by: (
+        Annotated[
+            Annotated[float, Field(ge=0), Tag("text")] | Annotated[NotAbove, Tag("mapping")],
+            Discriminator(_is_mapping),
+        ]
+        | None
+    ) = None
+    """The same for a metric of which lower is better, such as ``perplexity``."""
     p50_at_most: Positive | None = None
     p95_at_most: Positive | None = None
 

@@ -24,7 +24,7 @@ class ResolvedSearch:
 
     Attributes:
         grid: Values by place in the finetune stage.
-        metric: What chooses; higher is better.
+        metric: What chooses.
         seeds: Seeds of fine-tuning at which each combination is tried.
         folds: Parts of the training rows for cross-validation; None: the dev rows decide.
     """

@@ -151,8 +151,8 @@ class StageResolution:
                 defaults.PRECISION,
             ),
             refresh=self.ledger.value(f"{at}.refresh", stage.refresh, default.refresh, kind),
-            stop=self._watch(f"{at}.stop", stage.stop, kind, head),
-            select=self._watch(f"{at}.select", stage.select, kind, head),
+            stop=self._watch(f"{at}.stop", stage.stop, stage, head),
+            select=self._watch(f"{at}.select", stage.select, stage, head),
             seed=seed,
             part_defaults={"network": self.network.defaults, **part_defaults},
             alternate=alternate,
@@ -448,7 +448,7 @@ class StageResolution:
                 self.ledger.origins[f"{at}.optimizer.{name}.{key}"] = f"default for {stage.stage}"
         return Optimizer(name, {**default, **said})
 
-    def _watch(self, path: str, said: Any, kind: str, head: str | None) -> dict[str, Any] | None:
+    def _watch(self, path: str, said: Any, stage: Stage, head: str | None) -> dict[str, Any] | None:
         """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows."""
         if said is None:
             return None
@@ -461,13 +461,15 @@ class StageResolution:
             if key not in type(said).model_fields:
                 continue
             if key not in values:
-                self.ledger.origins[f"{path}.{key}"] = f"default for {kind}"
+                self.ledger.origins[f"{path}.{key}"] = f"default for {stage.stage}"
                 values[key] = default
-            elif key == "metric" and answers:
-                self.ledger.metric(f"{path}.metric", values[key], answers.metrics)
+            elif key == "metric" and head:
+                known = catalogue.metrics_of(head, self.ledger.folders)
+                self.ledger.metric(f"{path}.metric", values[key], known, stage.dataset)
             elif values[key] != default:
                 self.ledger.fault(
-                    f"{path}.{key}", f"expected {default!r} in stage {kind}, got {values[key]!r}"
+                    f"{path}.{key}",
+                    f"expected {default!r} in stage {stage.stage}, got {values[key]!r}",
                 )
         return values
 

@@ -3,6 +3,12 @@
 An answer is JSON, ``["text", …]``: all references, or the one text that was generated. Of several
 references BLEU and chrF use what sacrebleu would, ROUGE and exact match the best.
 
+Where a network has read the reference, too, its answer says how likely it found it, ``{"texts":
+["text"], "nats": 7.5, "tokens": 4, "words": 3}``; without ``texts`` if nothing was generated. From
+these come the perplexities, of which lower is better: exp of the mean nats, over all tokens with
+the one that ends the text, or over all words between blanks. They are not defined for an answer
+without, nor the other metrics for an answer without a text.
+
 The scores are those of sacrebleu, divided by 100, and of rouge-score. Both tokenise for languages
 that write spaces, so that those in ``_zh`` are there for Chinese: their tokens are its characters
 and the words between them. chrF is for any language.
@@ -17,23 +23,57 @@ Reference:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models.metrics import PERPLEXITY, PERPLEXITY_A_WORD
 from models.protocols import Column, Metric
 
 _BLEU_ORDER, _CHRF_ORDER = 4, 6
 _SHARES = ("exact_match", "rouge1", "rouge2", "rougeL", "rouge1_zh", "rouge2_zh", "rougeL_zh")
 _ROUGES = ("rouge1", "rouge2", "rougeL")
-# The sums: rows, those of `_SHARES`; lengths, matches and n-grams of BLEU, twice; those of chrF.
+# The sums: rows, those of `_SHARES`; lengths, matches and n-grams of BLEU, twice; those of chrF;
+# nats, tokens and words of the reference.
 _BLEU = 1 + len(_SHARES)
 _BLEU_ZH = _BLEU + 2 + 2 * _BLEU_ORDER
 _CHRF = _BLEU_ZH + 2 + 2 * _BLEU_ORDER
-_WIDTH = _CHRF + 3 * _CHRF_ORDER
+_NATS = _CHRF + 3 * _CHRF_ORDER
+_TOKENS, _WORDS = _NATS + 1, _NATS + 2
+_WIDTH = _NATS + 3
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How likely a network finds a reference.
+
+    Attributes:
+        nats: Minus its log probability, summed over its tokens.
+        tokens: Number of its tokens, with the one that ends it.
+        words: Number of its words between blanks; of a reference that was cut, the share of them
+            that its tokens are.
+    """
+
+    nats: float
+    tokens: float
+    words: float
+
+
+def written(text: str | None, likelihood: Likelihood | None = None) -> str:
+    """The answer of a network as JSON.
+
+    Args:
+        text: What it has generated; None for nothing.
+        likelihood: Of the reference, where it was read.
+    """
+    if likelihood is None:
+        return json.dumps([text or ""], ensure_ascii=False)
+    texts = {} if text is None else {"texts": [text]}
+    return json.dumps({**texts, **asdict(likelihood)}, ensure_ascii=False)
 
 
 def texts_of(answer: str) -> list[str]:
@@ -48,11 +88,36 @@ def texts_of(answer: str) -> list[str]:
     return texts or [""]
 
 
+def tokens_of(answer: str) -> float | None:
+    """Number of tokens of the reference that a network has read; None if it has not."""
+    likelihood = _said(answer)[1]
+    return None if likelihood is None else likelihood[1]
+
+
 def _share(score: int) -> Metric:
     def metric(sums: np.ndarray) -> np.ndarray:
         return sums[..., 1 + score] / np.maximum(sums[..., 0], 1)
 
     return metric
+
+
+def _perplexity(unit: int) -> Metric:
+    """Of sums without any token or word, it is not defined."""
+
+    def metric(sums: np.ndarray) -> np.ndarray:
+        nats, number = sums[..., _NATS], sums[..., unit]
+        return np.exp(np.where(number > 0, nats / np.where(number > 0, number, 1.0), np.nan))
+
+    return metric
+
+
+def _of_texts(metric: Metric) -> Metric:
+    """A metric that is not defined where a text is missing; its first sum, the rows, says so."""
+
+    def of(sums: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(sums[..., 0]), np.nan, metric(np.nan_to_num(sums)))
+
+    return of
 
 
 def _bleu(first: int) -> Metric:
@@ -72,7 +137,7 @@ def _bleu_of(sums: np.ndarray) -> float:
 
 def _chrf(sums: np.ndarray) -> np.ndarray:
     """F2 of the mean precision and the mean recall, over the lengths that both sides have."""
-    triples = sums[..., _CHRF:].reshape(*sums.shape[:-1], _CHRF_ORDER, 3)
+    triples = sums[..., _CHRF:_NATS].reshape(*sums.shape[:-1], _CHRF_ORDER, 3)
     said, true, both = np.moveaxis(triples, -1, 0)
     there = (said > 0) & (true > 0)
     lengths = np.maximum(there.sum(-1), 1)
@@ -86,17 +151,20 @@ class Text:
     """A kind of answer: a text.
 
     Attributes:
-        metrics: {name: metric of (..., 46) sums}, 0-1.
+        metrics: {name: metric of (..., 49) sums}, 0-1, but for the perplexities, from 1; NaN where
+            it is not defined.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
         is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "bleu": _bleu(_BLEU),
-        "bleu_zh": _bleu(_BLEU_ZH),
-        "chrf": _chrf,
-        **{name: _share(number) for number, name in enumerate(_SHARES)},
+        "bleu": _of_texts(_bleu(_BLEU)),
+        "bleu_zh": _of_texts(_bleu(_BLEU_ZH)),
+        "chrf": _of_texts(_chrf),
+        **{name: _of_texts(_share(number)) for number, name in enumerate(_SHARES)},
+        PERPLEXITY: _perplexity(_TOKENS),
+        PERPLEXITY_A_WORD: _perplexity(_WORDS),
     }
     usual: ClassVar[tuple[str, ...]] = ("chrf",)
     is_class: ClassVar[bool] = False
@@ -113,37 +181,50 @@ class Text:
 
         Args:
             true: (rows,) references.
-            answers: One (rows,) column of generated texts per model.
+            answers: One (rows,) column of generated texts per model, or of likelihoods, or both.
 
         Returns:
-            One sparse (rows, 46) matrix per model.
+            One sparse (rows, 49) matrix per model; NaN for what an answer does not say.
 
         Raises:
-            ContractViolation: An answer is no JSON list of texts.
+            ContractViolation: An answer is no JSON list of texts and has no likelihood.
         """
         from scipy.sparse import csr_array
 
-        references, *said = (_read(column) for column in (true, *answers))
+        references = _each(texts_of, true)
         tables = []
-        for column in said:
-            table = np.zeros((len(references), _WIDTH))
-            for row, (right, (text, *_)) in enumerate(zip(references, column, strict=True)):
-                table[row] = [1.0, *_scores(text, right)]
+        for column in answers:
+            table = np.full((len(references), _WIDTH), np.nan)
+            said = _each(_said, column)
+            for row, (right, (text, likelihood)) in enumerate(zip(references, said, strict=True)):
+                if text is not None:
+                    table[row, :_NATS] = [1.0, *_scores(text, right)]
+                if likelihood is not None:
+                    table[row, _NATS:] = likelihood
             tables.append(csr_array(table))
         return tables
 
 
-def _read(column: Column) -> list[list[str]]:
+def _each(read: Callable[[str], Any], column: Column) -> list[Any]:
     found = []
     for row, answer in enumerate(column):
         try:
-            found.append(texts_of(answer))
-        except (ValueError, TypeError):
+            found.append(read(answer))
+        except (KeyError, TypeError, ValueError):
             raise ContractViolation(
                 f"answers: expected a JSON list of texts for each of {len(column)} rows, got "
                 f"something else for row {row + 1}"
             ) from None
     return found
+
+
+def _said(answer: str) -> tuple[str | None, list[float] | None]:
+    """The text that was generated, and nats, tokens and words of the reference; None for each."""
+    said = json.loads(answer or "[]")
+    if not isinstance(said, dict):
+        return texts_of(answer)[0], None
+    likelihood = [float(said[field.name]) for field in fields(Likelihood)]
+    return (said["texts"][0] if "texts" in said else None), likelihood
 
 
 def _scores(said: str, references: Sequence[str]) -> Iterator[float]:
@@ -166,13 +247,13 @@ def _character_counts(said: str, references: Sequence[str]) -> np.ndarray:
     counts = np.zeros((len(references), _WIDTH))
     for number, reference in enumerate(references):
         others = extract_all_char_ngrams(reference, _CHRF_ORDER)
-        counts[number, _CHRF:] = [
+        counts[number, _CHRF:_NATS] = [
             count
             for one, other in zip(own, others, strict=True)
             # What is too long for the reference isn't counted against the text.
             for count in ((one.total() if other else 0), other.total(), (one & other).total())
         ]
-    return counts[np.argmax(_chrf(counts)), _CHRF:]
+    return counts[np.argmax(_chrf(counts)), _CHRF:_NATS]
 
 
 @cache

@@ -2,7 +2,8 @@
 
 A paired bootstrap: both models' predictions are resampled on the same rows, so that rows that are
 hard for both do not blur the difference. Rows of one text are dependent, so they are resampled
-together. The candidate is non-inferior if the lower end of the interval is above -margin.
+together. The candidate is non-inferior if the end of the interval where it is worse is within the
+margin: the lower end, or the upper one of a metric of which lower is better.
 
 Reference:
     Efron and Tibshirani 1993, chapter 13 (percentile interval); Berg-Kirkpatrick et al. 2012,
@@ -17,6 +18,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models.evaluation.resampling import RESAMPLES, resampled_scores, scores
+from models.metrics import advantage
 from models.protocols import Answers, Column
 
 
@@ -33,7 +35,8 @@ class Comparison:
         high: Upper end of the interval.
         confidence: One-sided confidence of each end.
         margin: Largest accepted loss.
-        non_inferior: Whether ``low > -margin``, or the two models always agree.
+        non_inferior: Whether ``low > -margin``, or ``high < margin`` where lower is better, or the
+            two models always agree.
         smallest_margin: Smallest margin that these rows can resolve. With a smaller one, a
             candidate as good as the reference, with as many disagreements, would be rejected more
             often than not.
@@ -77,7 +80,7 @@ def compare(
         true: (rows,) correct answers.
         candidate: (rows,) the candidate's answers.
         reference: (rows,) the reference's answers.
-        metric: Name of a metric of `answers`; higher is better.
+        metric: Name of a metric of `answers`.
         margin: Largest accepted loss, >= 0.
         confidence: One-sided confidence, 0.5-1.
         groups: (rows,) group of each row; rows of one group (text) are resampled together. None
@@ -107,8 +110,9 @@ def compare(
     low = float(np.quantile(differences, 1 - confidence))
     high = float(np.quantile(differences, confidence))
     apart = sum(one != other for one, other in zip(candidate, reference, strict=True))
-    # If the true difference were 0, the interval would start this far below 0.
-    smallest = float(np.mean(differences) - low)
+    worst = min(advantage(metric, low), advantage(metric, high))
+    # If the true difference were 0, the interval would reach this far to where it is worse.
+    smallest = advantage(metric, float(np.mean(differences))) - worst
     return Comparison(
         metric=metric,
         candidate=ours,
@@ -118,7 +122,7 @@ def compare(
         high=high,
         confidence=confidence,
         margin=margin,
-        non_inferior=not apart or low > -margin,
+        non_inferior=not apart or worst > -margin,
         smallest_margin=smallest,
         decidable=margin >= smallest,
         rows=len(true),

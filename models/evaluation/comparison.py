@@ -37,6 +37,7 @@ import numpy as np
 from fourstage.errors import ContractViolation
 from models.evaluation.hierarchical_bootstrap import drawn_pretrainings, resampled_means
 from models.evaluation.resampling import RESAMPLES, numbered, resampled_scores, scores
+from models.metrics import advantage
 from models.protocols import Answers, Column
 
 BETTER, WORSE, UNCLEAR = "better", "worse", "not distinguishable"
@@ -52,7 +53,7 @@ class AnsweredRows:
     Attributes:
         answers: The kind of answer.
         true: (rows,) correct answers.
-        metric: Name of a metric of `answers`; higher is better.
+        metric: Name of a metric of `answers`.
         groups: (rows,) group (text) of each row; None for a group per row.
     """
 
@@ -188,7 +189,8 @@ def contest(
     """Score all contenders and judge the contrasts.
 
     Args:
-        data_sets: One or more data sets of equal weight.
+        data_sets: One or more data sets of equal weight, whose metrics are all better where they
+            are higher, or all where they are lower.
         contenders: Contenders with predictions for the same rows in the same order.
         contrasts: (candidate, reference) names; None for every pair, the later contender as the
             candidate.
@@ -251,7 +253,7 @@ def contest(
         pairs = [(b.name, a.name) for a, b in combinations(contenders, 2)]
     return Contest(
         tuple(table),
-        _holm([_difference(measured, pair, fewest, seed) for pair in pairs]),
+        _holm([_difference(measured, pair, fewest, seed) for pair in pairs], data_sets[0].metric),
         tuple(len(rows.true) for rows in data_sets),
         tuple(groups),
         tuple(c.name for c in contenders if c.random and len(measured[c.name].values) == 1),
@@ -430,7 +432,7 @@ def _hierarchical(them: Sequence[_Measured], seed: int) -> tuple[float, float] |
     return float(low), float(high)
 
 
-def _holm(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+def _holm(differences: Sequence[Difference], metric: str) -> tuple[Difference, ...]:
     """The contrasts with verdicts, and p-values corrected for their number (Holm 1979)."""
     corrected = [0.0] * len(differences)
     largest = 0.0
@@ -439,6 +441,6 @@ def _holm(differences: Sequence[Difference]) -> tuple[Difference, ...]:
         corrected[i] = largest
     judged = []
     for difference, p in zip(differences, corrected, strict=True):
-        found = BETTER if difference.difference > 0 else WORSE
+        found = BETTER if advantage(metric, difference.difference) > 0 else WORSE
         judged.append(replace(difference, p=p, verdict=found if p < 1 - CONFIDENCE else UNCLEAR))
     return tuple(judged)

@@ -6,12 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
-from models.protocols import Answer, Context, Head, TokenisedRows, Tokenizer
+from models import features as keys
+from models.metrics import of_answers, of_likelihood
+from models.protocols import Answer, Batch, Context, Head, TokenisedRows, Tokenizer
 from models.reading import where_read
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 BATCH_SIZE = 64
 
@@ -50,6 +56,22 @@ class Predicting(TracedModel):
         return self.predict_on_batch(batch)
 
 
+class TargetLikelihood(Predicting):
+    """Network and head as one model that reads what is right: batch → nats of each row's target."""
+
+    def call(self, features: dict, training: bool = False) -> dict:
+        """{target_nats, target_tokens: (B,)}, of the tokens that have a weight."""
+        labels, weights = features[keys.TARGET_LABELS], features[keys.TARGET_WEIGHTS]
+        read = {name: value for name, value in features.items() if name != keys.TARGET_LABELS}
+        logits = super().call(read, training)[keys.TOKEN_LOGITS]
+        log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)  # (B, S, V)
+        own = ops.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0]  # (B, S)
+        return {
+            keys.TARGET_NATS: -ops.sum(own * weights, axis=-1),
+            keys.TARGET_TOKENS: ops.sum(weights, axis=-1),
+        }
+
+
 class RowPredictor:
     """Rows of one dataset split, for repeated predictions.
 
@@ -59,18 +81,30 @@ class RowPredictor:
         scorer: The head's scorer.
         rows: Tokenised rows.
         context: Tokenizer, sequence length, label names.
+        metrics: What the predictions are for; none for answers alone. For a perplexity the network
+            reads the correct answers; if nothing else is asked, it gives none of its own.
     """
 
     def __init__(
-        self, network: Any, head: Head, scorer: Any, rows: TokenisedRows, context: Context
+        self,
+        network: Any,
+        head: Head,
+        scorer: Any,
+        rows: TokenisedRows,
+        context: Context,
+        metrics: Sequence[str] = (),
     ):
         from models.inputs.batches import batches
 
         self._rows = rows
         self._head = head
         self._feed = batches({"rows": (rows, 1.0)}, [head], context, BATCH_SIZE, 0, once=True)
-        own = getattr(head, "predicting", None)
-        self._predict = own(network, scorer) if own else Predicting(network, scorer).predictions
+        self._predict = self._likelihood = None
+        if not metrics or of_answers(metrics):
+            own = getattr(head, "predicting", None)
+            self._predict = own(network, scorer) if own else Predicting(network, scorer).predictions
+        if of_likelihood(metrics):
+            self._likelihood = TargetLikelihood(network, scorer)
 
     def answers(self, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         """One answer per row, in the rows' order.
@@ -91,9 +125,11 @@ class RowPredictor:
         """
         found: dict[int, Mapping[str, np.ndarray]] = {}
         for k, batch in enumerate(self._feed.iterate()):
+            predicted = self._likelihoods(batch)
             for name in self._head.targets:
                 batch.pop(name, None)
-            predicted = self._predict(batch)
+            if self._predict is not None:
+                predicted |= self._predict(batch)
             for place, (_, example) in enumerate(self._feed.members(k)):
                 if example >= 0:
                     found[example] = {name: value[place] for name, value in predicted.items()}
@@ -102,6 +138,13 @@ class RowPredictor:
         for example, row in enumerate(rows_of(self._feed.feeds[0].index.entries)):
             outputs[row].append(found[example])
         return outputs
+
+    def _likelihoods(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Nats and number of the tokens of each row's target; nothing where it isn't asked."""
+        if self._likelihood is None:
+            return {}
+        parts = [self._likelihood.predictions(part) for part in self._head.readings(batch)]
+        return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
 
 def rows_of(entries: np.ndarray) -> list[int]:
@@ -114,6 +157,7 @@ def predict(
     tokenizer: Tokenizer,
     rows: TokenisedRows,
     *,
+    metrics: Sequence[str] = (),
     folders: Sequence[Path] = (),
 ) -> list[Answer]:
     """Predict rows with a finished finetune stage, in float32.
@@ -121,11 +165,13 @@ def predict(
     Args:
         folder: The stage's folder.
         tokenizer: The recipe's tokenizer.
-        rows: Tokenised rows; their correct answers are not used.
+        rows: Tokenised rows; their correct answers are not used, but for a perplexity.
+        metrics: As in `RowPredictor`.
         folders: Project folders, searched first.
     """
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     (name,) = stage.config["head"]
     head = stage.objective(name, folders)
     scorer = stage.scorer(name, head)
-    return RowPredictor(stage.under_head, head, scorer, rows, stage.context).answers()
+    predictor = RowPredictor(stage.under_head, head, scorer, rows, stage.context, metrics)
+    return predictor.answers()

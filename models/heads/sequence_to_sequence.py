@@ -33,9 +33,8 @@ Reference:
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -45,7 +44,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.answers.text import texts_of
+from models.answers.text import Likelihood, texts_of, written
 from models.decoding.prompting import Prompting
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.recurrent import reading_apart
@@ -79,6 +78,7 @@ PREPARES = True
 ANSWERS = "text"
 WRITES = True
 MIXES = True
+READS_TARGETS = True
 
 MASK_RATE = 0.7  # as in the paper, but for dialogue
 
@@ -268,6 +268,21 @@ class SequenceToSequence:
         reader = cached_reader(self.reading(network, scorer))
         return Writer(reader, self.generation, tokenizer.sep_id, self._never, tokenizer.pad_id)
 
+    def readings(self, batch: Batch) -> Iterator[Batch]:
+        """A batch as it has to be read for the likelihood of each target (`Head`).
+
+        Once, but of a network that fills in blanks one token is hidden at a time, of which it sees
+        none that come later.
+        """
+        if not self.fills_blanks:
+            yield batch
+            return
+        labels, there = batch[keys.TARGET_LABELS], batch[keys.TARGET_MASK]
+        for place in range(labels.shape[1]):
+            ids, weights = labels.copy(), np.zeros(labels.shape, np.float32)
+            ids[:, place], weights[:, place] = self.context.tokenizer.mask_id, there[:, place]
+            yield batch | {keys.TARGET_IDS: ids, keys.TARGET_WEIGHTS: weights}
+
     def reading(self, network: Any, scorer: Any) -> Reading:
         """How the network reads what it has written."""
         if scorer.begin:
@@ -311,11 +326,26 @@ class SequenceToSequence:
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
-        """The text, as JSON; the probability is the whole text's."""
+        """The text as JSON, with the probability of it as a whole; the target's likelihood."""
         (entry,) = outputs
-        ids = [int(token) for token in entry[keys.WRITTEN_IDS] if token >= 0]
-        text = self.context.tokenizer.decode(ids).strip()
-        return Answer(json.dumps([text], ensure_ascii=False), math.exp(entry[keys.LOG_PROBABILITY]))
+        text, probability = None, math.nan
+        if keys.WRITTEN_IDS in entry:
+            ids = [int(token) for token in entry[keys.WRITTEN_IDS] if token >= 0]
+            text = self.context.tokenizer.decode(ids).strip()
+            probability = math.exp(entry[keys.LOG_PROBABILITY])
+        likelihood = self._likelihood(rows, row, entry) if keys.TARGET_NATS in entry else None
+        return Answer(written(text, likelihood), probability)
+
+    def _likelihood(
+        self, rows: TokenisedRows, row: int, entry: Mapping[str, np.ndarray]
+    ) -> Likelihood:
+        """Of the row's target, as far as it was read; of nothing without an answer."""
+        text = _first_text(rows.answers[row])
+        if text is None or not rows.answers[row]:
+            return Likelihood(0.0, 0.0, 0.0)
+        read = float(entry[keys.TARGET_TOKENS])
+        share = read / (len(self._targets(rows)[row]) + 1)
+        return Likelihood(float(entry[keys.TARGET_NATS]), read, share * len(text.split()))
 
 
 def _check_bare(where: str, rows: TokenisedRows | PrefixedRows, prefix: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from fourstage.errors import RecipeError
 from models.catalogue import answers_of, literals
 from models.evaluation.predict import RowPredictor
 from models.evaluation.resampling import scores
+from models.metrics import best
 from models.protocols import Context
 from models.training.job import TrainingJob
 
@@ -22,7 +23,7 @@ class DevThreshold:
 
     Attributes:
         setting: The head's setting.
-        metric: The metric to maximise.
+        metric: The metric that chooses.
         choose: Returns the best threshold and its score; of equal ones the median.
     """
 
@@ -70,8 +71,8 @@ def dev_threshold(
             (scores(answers, rows.answers, said, [metric])[metric], threshold)
             for threshold, said in objectives[head].thresholds(rows, predictor.outputs())
         ]
-        best = max(score for score, _ in found)
-        equal = sorted(threshold for score, threshold in found if score == best)
-        return equal[(len(equal) - 1) // 2], best
+        score = found[best(metric, [score for score, _ in found])][0]
+        equal = sorted(threshold for its, threshold in found if its == score)
+        return equal[(len(equal) - 1) // 2], score
 
     return DevThreshold(setting, metric, choose)

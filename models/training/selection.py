@@ -11,10 +11,9 @@ from models.catalogue import answers_of, measured_by
 from models.evaluation.heldout import HeldOut
 from models.evaluation.predict import RowPredictor
 from models.evaluation.resampling import scores
+from models.metrics import HELDOUT_LOSS, is_better
 from models.protocols import Context
 from models.training.job import TrainingJob
-
-HELDOUT_LOSS = "heldout_loss"
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Selection:
 
     def better(self, value: float, best: float) -> bool:
         """Whether a value is better than the best so far."""
-        return value < best if self.metric == HELDOUT_LOSS else value > best
+        return is_better(self.metric, value, best)
 
 
 def make_selection(
@@ -78,7 +77,7 @@ def make_selection(
         raise RecipeError(f"{job.stage.kind}: select.split: the dataset has no rows {split!r}")
     head = job.stage.head
     rows = job.rows[split]
-    predictor = RowPredictor(network, objectives[head], scorers[head], rows, context)
+    predictor = RowPredictor(network, objectives[head], scorers[head], rows, context, [metric])
 
     def measure(go_on: Callable[[], None]) -> float:
         predicted = [answer.text for answer in predictor.answers(go_on)]

@@ -69,7 +69,7 @@ class Choice:
 
     @property
     def metric(self) -> str:
-        """What chooses, on the dev rows; higher is better."""
+        """What chooses, on the dev rows."""
         return self.whole.recipe.metrics[0]
 
     @cached_property
@@ -395,7 +395,8 @@ def close_round(choice: Choice) -> None:
     state = choice.state
     turn = state["rounds"][-1]
     means = {name: fmean(tried["scores"]) for name, tried in turn["tried"].items()}
-    turn["best"] = best_first(means, {name: of["seconds"] for name, of in turn["tried"].items()})
+    seconds = {name: of["seconds"] for name, of in turn["tried"].items()}
+    turn["best"] = best_first(choice.metric, means, seconds)
     choice.keep(state)
 
 

@@ -11,6 +11,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from fourstage.digests import write_atomically
+from models.metrics import LOWER_IS_BETTER
 from tasks.comparison.candidates import AS_WRITTEN, LABELS_ONLY
 from tasks.comparison.choice import survivors, table_of
 from tasks.comparison.comparison_report import difference_cells, headline
@@ -57,9 +58,7 @@ def choice_page(table: Mapping[str, Any]) -> str:
         f"Chosen on {choice['dev_rows']:,} dev rows, in {choice['rounds']} rounds; the score of the"
         " best of several is too good an estimate. The last two were then judged once on the"
         f" {comparison['split']} rows: {headline(comparison)}",
-        f"So many dev rows tell two candidates apart whose shares of right answers differ by about"
-        f" {least_difference(choice['dev_rows']):.3f} or more, if they answer a quarter of the rows"
-        " differently: what differs by less may be chance.",
+        *_apart(choice),
         *_once(choice["pretrained"]),
         "## What was tried",
         markdown_table(*round_cells(choice)),
@@ -89,6 +88,17 @@ def choice_page(table: Mapping[str, Any]) -> str:
         )
     parts.append(f"The chosen recipe with every value: `{choice['folder']}/{CHOSEN}`.")
     return "\n\n".join(parts) + "\n"
+
+
+def _apart(choice: Mapping[str, Any]) -> list[str]:
+    """What the dev rows can tell apart; nothing for a metric that is not of right answers."""
+    if choice["metric"] in LOWER_IS_BETTER:
+        return []
+    return [
+        f"So many dev rows tell two candidates apart whose shares of right answers differ by about"
+        f" {least_difference(choice['dev_rows']):.3f} or more, if they answer a quarter of the rows"
+        " differently: what differs by less may be chance."
+    ]
 
 
 def least_difference(rows: int) -> float:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
+from models.metrics import LOWER_IS_BETTER, PERPLEXITY, PERPLEXITY_A_WORD
+from models.metrics import best as number_of_best
 from tasks.comparison.comparison_table import unlike_tokenizers
 from tasks.comparison.contests import PROBE_MEAN
 from tasks.reports.tables import markdown_table
@@ -20,17 +22,16 @@ COSTS = {
 
 
 def headline(table: Table) -> str:
-    """The headline: whether the best recipe beats the cheap baseline."""
+    """The headline: whether the best recipe beats the cheap baseline, if that has the metric."""
     metric = table["metrics"][0]
     scored = [recipe for recipe in table["recipes"] if metric in recipe["metrics"]]
-    best = max(scored, key=lambda recipe: recipe["metrics"][metric]["mean"])
-    if not table["baselines"]:
-        mean = best["metrics"][metric]["mean"]
-        return f"{best['name']} has the highest {metric}, {mean:.3f}."
-    cheap = next(
-        (rival for rival in table["baselines"] if rival["name"] == best["baseline"]),
-        table["baselines"][0],
-    )
+    means = [recipe["metrics"][metric]["mean"] for recipe in scored]
+    best = scored[number_of_best(metric, means)]
+    first = f"the {'lowest' if metric in LOWER_IS_BETTER else 'highest'} {metric}"
+    rivals = [rival for rival in table["baselines"] if metric in rival["metrics"]]
+    if not rivals:
+        return f"{best['name']} has {first}, {best['metrics'][metric]['mean']:.3f}."
+    cheap = next((rival for rival in rivals if rival["name"] == best["baseline"]), rivals[0])
     judged = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
     }.get((best["name"], cheap["name"]))
@@ -44,7 +45,7 @@ def headline(table: Table) -> str:
         )
     if judged is None:
         return (
-            f"{best['name']} has the highest {metric}, {ours:.3f}; {cheap['name']}, which it was"
+            f"{best['name']} has {first}, {ours:.3f}; {cheap['name']}, which it was"
             f" not judged against, gets {theirs:.3f}."
         )
     return (
@@ -173,6 +174,16 @@ def explanation(table: Table) -> str:
             " (ways) and rows of each (shots); the nearest mean of their vectors answers. The"
             " baseline there is TF-IDF vectors in the same episodes, without an SVM; fine-tunings"
             " of one pre-training count once."
+        )
+    if lower := [metric for metric in table["metrics"] if metric in LOWER_IS_BETTER]:
+        parts.append(
+            f"{' and '.join(lower)}: lower is better, so that better in the verdict means lower. The"
+            " cheap baseline has no probabilities, and so none of it."
+        )
+    if PERPLEXITY in table["metrics"] and len({r["tokenizer"] for r in table["recipes"]}) > 1:
+        parts.append(
+            f"{PERPLEXITY} is of tokens, which are not the same here, as the tokenizers are not:"
+            f" compare {PERPLEXITY_A_WORD}."
         )
     parts += [
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"

@@ -155,8 +155,8 @@ def _baselines(
             if any(told not in a_run.made[each.step].facts for each in on):
                 continue  # what words mean in context is asked of vectors alone
             scores = {each: a_run.made[each.step].facts[told] for each in on}
-            if not all(scores.values()):  # a project's own kind of answer has no baseline
-                return []
+            if any(each.fact not in score for each, score in scores.items()):
+                continue  # a project's own kind of answer, or one of likelihoods, has no baseline
             parts[metric] = {each.name: score[each.fact] for each, score in scores.items()}
         means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
         if means:

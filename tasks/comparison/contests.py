@@ -16,6 +16,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models.answers.label import Label
 from models.catalogue import answers_of
+from models.metrics import OF_LIKELIHOOD
 from tasks.comparison.participants import SeedRun
 from tasks.store.predictions import PREDICTIONS
 from tasks.store.step_names import probe_step, prototypes_step, stage_step, word_in_context_step
@@ -188,10 +189,11 @@ def _answers(
     texts = first.get("text", first["id"])  # rows of one text count as one
     rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(texts))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
+    there = on.metric not in OF_LIKELIHOOD  # of which a baseline has none
     rivals = {
         called[name]: [of[0]["baseline"]]
         for name, of in reversed(tables.items())  # of one baseline, the first recipe's
-        if "baseline" in of[0]
+        if there and "baseline" in of[0]
     }
     return rows, {**rivals, **said}
 

@@ -17,6 +17,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from models.metrics import advantage
+
 
 @dataclass(frozen=True)
 class Expense:
@@ -60,14 +62,15 @@ def most_rounds(candidates: int) -> int:
     return max(1, (candidates - 1).bit_length())
 
 
-def best_first(scores: Mapping[str, float], seconds: Mapping[str, float]) -> list[str]:
-    """Candidates by score, the highest first; of equal ones the one that took less time.
+def best_first(metric: str, scores: Mapping[str, float], seconds: Mapping[str, float]) -> list[str]:
+    """Candidates by score, the best first; of equal ones the one that took less time.
 
     Args:
-        scores: On the dev rows; higher is better.
+        metric: What the scores are of.
+        scores: On the dev rows.
         seconds: Training time of each.
     """
-    return sorted(scores, key=lambda name: (-scores[name], seconds[name], name))
+    return sorted(scores, key=lambda name: (-advantage(metric, scores[name]), seconds[name], name))
 
 
 def factors(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
 from fourstage.recipe.starts import ENTITIES
-from models.catalogue import TEACHER, TRIGRAM_SHARE, saying
+from models.catalogue import TEACHER, TRIGRAM_SHARE, find, saying
 from models.evaluation.rivals import KINDS as RIVALS
+from models.metrics import of_answers
 from models.stage_format import CONFIG, NETWORK
 from tasks.planning.drift_references import find_reference
 from tasks.steps.taken_over import READER
@@ -791,8 +792,11 @@ class Layout:
         """Add the baselines of a dataset. The only recipe setting they need is the metric."""
         source, finetune = self.sources[name], self.recipe.finetune
         labelled = finetune is not None and finetune.dataset == name
-        metric = self.recipe.metrics[0] if labelled else self.recipe.probes[name]
         kind = self._kind_of_answer() if labelled else "label"  # only labels are probed
+        if labelled:  # a baseline has answers, and no probabilities
+            metric = of_answers([*self.recipe.metrics, *find("answers", kind)().usual])[0]
+        else:
+            metric = self.recipe.probes[name]
         return self._add(
             baseline_step(name),
             "baseline",

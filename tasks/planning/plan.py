@@ -40,6 +40,7 @@ def resolve_recipe(
     Raises:
         RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
+    from corpora.tags import UNSPACED
     from data_contracts.sources import load_source, source_names
     from fourstage.recipe.ledger import SourceFacts
     from fourstage.recipe.loading import find_recipe, load_recipe
@@ -61,6 +62,7 @@ def resolve_recipe(
             *_regions(s),
             asks(s),
             s.pictures.classes if s.pictures else (),
+            (s.answer_language or s.language).split("-")[0] not in UNSPACED,
         )
         if (s := sources.get(n))
         else None

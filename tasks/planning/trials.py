@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from fourstage.recipe.search import overrides_of, told
+from models.metrics import best
 from tasks.planning.layout import Plan, stage_settings
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact, Store
@@ -117,7 +118,9 @@ def as_searched(
                 left.append(trial.plan)
             else:
                 scores[-1].append(score)
-    return (plan, left) if left else (combinations[best_of(scores)].plan, [])
+    if left:
+        return plan, left
+    return combinations[best_of(plan.recipe.search.metric, scores)].plan, []
 
 
 def _score(trial: Trial, store: Store) -> float | None:
@@ -128,14 +131,14 @@ def _score(trial: Trial, store: Store) -> float | None:
     return None
 
 
-def best_of(scores: Sequence[Sequence[float]]) -> int:
-    """Number of the combination with the highest mean score; of equal ones, the first.
+def best_of(metric: str, scores: Sequence[Sequence[float]]) -> int:
+    """Number of the combination with the best mean score; of equal ones, the first.
 
     Args:
+        metric: What chooses.
         scores: Of each combination, at its seeds and folds.
     """
-    means = [fmean(of) for of in scores]
-    return means.index(max(means))
+    return best(metric, [fmean(of) for of in scores])
 
 
 def _with_finetune(plan: Plan, tried: Plan) -> Plan:

@@ -5,12 +5,14 @@ The decision is a pure function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models.evaluation import rivals
+from models.metrics import LOWER_IS_BETTER, PERPLEXITY, PERPLEXITY_A_WORD, is_better
 
 if TYPE_CHECKING:
     from models.evaluation.bootstrap import Comparison
@@ -19,6 +21,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 17
 BASELINE = "cheap_baseline"
+NOT_BELOW, NOT_ABOVE = "not_below_champion_by", "not_above_champion_by"
 
 
 @dataclass(frozen=True)
@@ -242,10 +245,11 @@ def _metric(
             continue
         if rule == "above" and asked == BASELINE:
             yield _above_baseline(metric, challenger), []
-        elif rule == "not_below_champion_by":
-            yield _not_below(metric, asked, challenger, champion)
+        elif rule == (NOT_ABOVE if metric in LOWER_IS_BETTER else NOT_BELOW):
+            yield _not_worse(metric, rule, asked, challenger, champion)
         else:
-            raise _unknown(f"{metric}.{rule}", "at_least, at_most, above, not_below_champion_by")
+            known = "at_least, at_most, above, not_below_champion_by, not_above_champion_by"
+            raise _unknown(f"{metric}.{rule}", known)
 
 
 def baseline_ahead(
@@ -255,7 +259,7 @@ def baseline_ahead(
     behind = [
         f"{name} {baseline[name]:.4f} against {value:.4f}"
         for name, value in metrics.items()
-        if baseline.get(name, value) > value
+        if is_better(name, baseline.get(name, value), value)
     ]
     where = f" on the {split} rows" if split else ""
     return f"{called} is better than this model{where}: {', '.join(behind)}" if behind else ""
@@ -284,14 +288,14 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
     return Check(name, found.low > 0, expected, observed, says, figures)
 
 
-def _not_below(
-    metric: str, asked: Any, challenger: Evidence, champion: Evidence | None
+def _not_worse(
+    metric: str, rule: str, asked: Any, challenger: Evidence, champion: Evidence | None
 ) -> tuple[Check, list[str]]:
     """Check non-inferiority to the champion, by a paired bootstrap on the same rows."""
     settings = dict(asked) if isinstance(asked, Mapping) else {"margin": asked}
     margin = float(settings["margin"])
-    name = f"{metric} not_below_champion_by"
-    expected = f"≥ champion − {margin:g}"
+    name = f"{metric} {rule}"
+    expected = f"≤ champion + {margin:g}" if rule == NOT_ABOVE else f"≥ champion − {margin:g}"
     if champion is None:
         return Check(name, True, expected, "no other champion to compare with"), []
     ours, theirs = challenger.predictions, champion.predictions
@@ -301,8 +305,15 @@ def _not_below(
     if not ours.same_rows(theirs):
         says = f"version {champion.version} was evaluated on other rows; evaluate it on these"
         return Check(name, False, expected, "not the same rows", says), []
+    if metric == PERPLEXITY and not _same_tokens(ours, theirs):
+        says = f"version {champion.version} has other tokens; require {PERPLEXITY_A_WORD} instead"
+        return Check(name, False, expected, "not the same tokens", says), []
     found = _compare(metric, margin, settings, ours, theirs)
-    observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
+    if math.isnan(found.difference):
+        says = f"both versions have to be evaluated with {metric} in evaluate.metrics"
+        return Check(name, False, expected, "not defined", says), []
+    side, end = ("above", found.low) if rule == NOT_BELOW else ("below", found.high)
+    observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure {side} {end:+.4f}"
     says = (
         f"version {challenger.version} ({found.candidate:.4f}) against {champion.version}"
         f" ({found.reference:.4f}) on {_rows(found, challenger)}, which can decide margins from"
@@ -317,10 +328,18 @@ def _not_below(
         )
     figures = {
         f"{metric}/difference": found.difference,
-        f"{metric}/lower_bound": found.low,
+        f"{metric}/{'lower' if rule == NOT_BELOW else 'upper'}_bound": end,
         f"{metric}/smallest_margin": found.smallest_margin,
     }
     return Check(name, found.non_inferior, expected, observed, says, figures), warnings
+
+
+def _same_tokens(ours: Predictions, theirs: Predictions) -> bool:
+    """Whether both have read each row's target as so many tokens, if both have read them."""
+    from models.answers.text import tokens_of
+
+    both = [[tokens_of(answer) for answer in each.predicted] for each in (ours, theirs)]
+    return any(None in each for each in both) or both[0] == both[1]
 
 
 def _rows(found: Comparison, evidence: Evidence) -> str:

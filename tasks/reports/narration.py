@@ -156,7 +156,7 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
                     f"  ({cheap} {summary['baseline'][name]:.4f},"
                     + (f" {SEES} {seeing[name]:.4f}," if seeing else "")
                     + f" {majority} {summary['majority'][name]:.4f})"
-                    if summary["baseline"]
+                    if name in summary["baseline"]
                     else ""
                 )
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourstage.recipe.search import told
+from models.metrics import advantage
 from tasks.reports.tables import markdown_table
 
 
@@ -13,7 +14,10 @@ def search_card(table: Mapping[str, Any]) -> str:
     """Every combination with its score, the best first."""
     best = table["points"][table["chosen"]]
     places = list(best["settings"])
-    ranked = sorted(table["points"], key=lambda point: (point is not best, -point["mean"]))
+    metric = table["metric"]
+    ranked = sorted(
+        table["points"], key=lambda point: (point is not best, -advantage(metric, point["mean"]))
+    )
     rows = [
         (
             *(_value(point["settings"][place]) for place in places),
@@ -25,7 +29,7 @@ def search_card(table: Mapping[str, Any]) -> str:
     turns = [f"seed {seed}" for seed in table["seeds"]]
     if table["folds"]:
         turns = [f"{seed}, fold {i}" for seed in turns for i in range(1, table["folds"] + 1)]
-    head = (*places, table["metric"], *(turns if len(turns) > 1 else ()))
+    head = (*places, metric, *(turns if len(turns) > 1 else ()))
     parts = [
         "## Search",
         f"Of{found(table)[2:]}." if len(table["points"]) > 1 else f"{found(table)}.",

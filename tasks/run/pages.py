@@ -15,7 +15,7 @@ from tasks.reports.links import LINK_SCORES, link_cells
 from tasks.reports.polysemy import senses_card
 from tasks.reports.prototypes import PROTOTYPES_HEAD, prototypes_cells
 from tasks.reports.search_table import found, search_card
-from tasks.reports.tables import markdown_table
+from tasks.reports.tables import markdown_table, number
 from tasks.reports.word_in_context import contexts_card
 from tasks.reports.word_map import map_card
 from tasks.reports.word_relations import relations_line
@@ -63,7 +63,7 @@ def show_evaluation(run: RecipeRun) -> None:
     beside = {"baseline": cheap, "seeing_baseline": SEES, "majority": majority}
     beside = {told: called for told, called in beside.items() if facts.get(told)}
     rows = [
-        (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", *beside)))
+        (name, *(number(facts[who].get(name), 4) for who in ("metrics", *beside)))
         for name in facts["metrics"]
     ]
     head = ("metric", "this model", *beside.values())
@@ -72,8 +72,10 @@ def show_evaluation(run: RecipeRun) -> None:
         (
             name,
             *(
-                "–" if name.startswith("label/") and metric != "accuracy" else f"{value:.4f}"
-                for metric, value in scores.items()
+                "–"
+                if name.startswith("label/") and metric != "accuracy"
+                else number(scores.get(metric), 4)
+                for metric in facts["metrics"]
             ),
         )
         for name, scores in facts["slices"].items()

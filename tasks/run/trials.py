@@ -48,7 +48,7 @@ def choose(
         [_score(tried, trial) for tried, trial in zip(of, each.trials, strict=True)]
         for of, each in zip(runs, combinations, strict=True)
     ]
-    best = best_of(scores)
+    best = best_of(search.metric, scores)
     run.plan = combinations[best].plan
     final = run.plan.recipe.finetune
     assert final is not None
@@ -111,7 +111,7 @@ def _table(
         }
         for each, of in zip(combinations, scores, strict=True)
     ]
-    best = best_of(scores)
+    best = best_of(search.metric, scores)
     return {
         "metric": search.metric,
         "rows": f"{search.folds} folds of the training rows" if search.folds else "dev rows",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +81,21 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     tokenized, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
     rows = TokenisedRows(tokenized.path(ROWS), split)
     answers = answers_of(settings["head"], folders)
-    found = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
+    found = predict(
+        step.inputs["stage"].folder,
+        tokenizer,
+        rows,
+        metrics=settings["metrics"],
+        folders=folders,
+    )
     said, true = (np.array(texts, object) for texts in ([a.text for a in found], rows.answers))
     rivals = rivals_of(step.inputs["baseline"], rows.ids) if "baseline" in step.inputs else {}
     learned = TokenisedRows(tokenized.path(ROWS), "train").answers
     names = answers.names(learned) if answers.is_class else ()
 
     def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
-        return scores(answers, true[which], predicted[which], settings["metrics"])
+        found = scores(answers, true[which], predicted[which], settings["metrics"])
+        return {metric: value for metric, value in found.items() if not isnan(value)}
 
     pandas.DataFrame(
         {

@@ -80,7 +80,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         dev = TokenisedRows(rows.path(ROWS), "dev")
         metric, answers = settings["metric"], answers_of(settings["head"], folders)
         if settings["stage"] == "finetune":
-            found_answers = predict(stage.folder, tokenizer, dev, folders=folders)
+            found_answers = predict(stage.folder, tokenizer, dev, metrics=[metric], folders=folders)
             said = [answer.text for answer in found_answers]
         elif not answers.is_class:
             said = None

@@ -17,9 +17,10 @@ from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 from fourstage.errors import ContractViolation
 from models.answers.text import Text, texts_of
 from models.evaluation.resampling import resampled_scores, scores
+from models.metrics import of_answers
 
 TEXT = Text()
-ALL = list(TEXT.metrics)
+ALL = list(of_answers(TEXT.metrics))
 EXACT = 1e-9
 Rows = tuple[list[list[str]], list[str]]  # the references of each row, and what was said
 
