@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any, ClassVar
 
@@ -37,8 +36,9 @@ from models.protocols import Column, Metric
 _BLEU_ORDER, _CHRF_ORDER = 4, 6
 _SHARES = ("exact_match", "rouge1", "rouge2", "rougeL", "rouge1_zh", "rouge2_zh", "rougeL_zh")
 _ROUGES = ("rouge1", "rouge2", "rougeL")
+_LIKELIHOOD = ("nats", "tokens", "words")
 # The sums: rows, those of `_SHARES`; lengths, matches and n-grams of BLEU, twice; those of chrF;
-# nats, tokens and words of the reference.
+# those of `_LIKELIHOOD`.
 _BLEU = 1 + len(_SHARES)
 _BLEU_ZH = _BLEU + 2 + 2 * _BLEU_ORDER
 _CHRF = _BLEU_ZH + 2 + 2 * _BLEU_ORDER
@@ -47,33 +47,20 @@ _TOKENS, _WORDS = _NATS + 1, _NATS + 2
 _WIDTH = _NATS + 3
 
 
-@dataclass(frozen=True)
-class Likelihood:
-    """How likely a network finds a reference.
-
-    Attributes:
-        nats: Minus its log probability, summed over its tokens.
-        tokens: Number of its tokens, with the one that ends it.
-        words: Number of its words between blanks; of a reference that was cut, the share of them
-            that its tokens are.
-    """
-
-    nats: float
-    tokens: float
-    words: float
-
-
-def written(text: str | None, likelihood: Likelihood | None = None) -> str:
+def written(text: str | None, likelihood: tuple[float, float, float] | None = None) -> str:
     """The answer of a network as JSON.
 
     Args:
         text: What it has generated; None for nothing.
-        likelihood: Of the reference, where it was read.
+        likelihood: Of the reference, where it was read: nats, minus its log probability summed over
+            its tokens; its tokens, with the one that ends it; its words between blanks, of a
+            reference that was cut the share of them that its tokens are.
     """
+    texts = [] if text is None else [text]
     if likelihood is None:
-        return json.dumps([text or ""], ensure_ascii=False)
-    texts = {} if text is None else {"texts": [text]}
-    return json.dumps({**texts, **asdict(likelihood)}, ensure_ascii=False)
+        return json.dumps(texts, ensure_ascii=False)
+    said = dict(zip(_LIKELIHOOD, likelihood, strict=True))
+    return json.dumps({**({"texts": texts} if texts else {}), **said}, ensure_ascii=False)
 
 
 def texts_of(answer: str) -> list[str]:
@@ -223,7 +210,7 @@ def _said(answer: str) -> tuple[str | None, list[float] | None]:
     said = json.loads(answer or "[]")
     if not isinstance(said, dict):
         return texts_of(answer)[0], None
-    likelihood = [float(said[field.name]) for field in fields(Likelihood)]
+    likelihood = [float(said[name]) for name in _LIKELIHOOD]
     return (said["texts"][0] if "texts" in said else None), likelihood
 
 

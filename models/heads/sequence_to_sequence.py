@@ -44,7 +44,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.answers.text import Likelihood, texts_of, written
+from models.answers.text import texts_of, written
 from models.decoding.prompting import Prompting
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.recurrent import reading_apart
@@ -338,14 +338,14 @@ class SequenceToSequence:
 
     def _likelihood(
         self, rows: TokenisedRows, row: int, entry: Mapping[str, np.ndarray]
-    ) -> Likelihood:
-        """Of the row's target, as far as it was read; of nothing without an answer."""
-        text = _first_text(rows.answers[row])
-        if text is None or not rows.answers[row]:
-            return Likelihood(0.0, 0.0, 0.0)
+    ) -> tuple[float, float, float]:
+        """Nats, tokens and words of a row's target, as far as it was read; 0 without an answer."""
+        text = _first_text(rows.answers[row]) if rows.answers[row] else None
+        if text is None:
+            return 0.0, 0.0, 0.0
         read = float(entry[keys.TARGET_TOKENS])
         share = read / (len(self._targets(rows)[row]) + 1)
-        return Likelihood(float(entry[keys.TARGET_NATS]), read, share * len(text.split()))
+        return float(entry[keys.TARGET_NATS]), read, share * len(text.split())
 
 
 def _check_bare(where: str, rows: TokenisedRows | PrefixedRows, prefix: np.ndarray) -> None:

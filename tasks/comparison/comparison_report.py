@@ -177,7 +177,7 @@ def explanation(table: Table) -> str:
         )
     if lower := [metric for metric in table["metrics"] if metric in LOWER_IS_BETTER]:
         parts.append(
-            f"{' and '.join(lower)}: lower is better, so that better in the verdict means lower. The"
+            f"{' and '.join(lower)}: lower is better, so that a verdict of better means lower. The"
             " cheap baseline has no probabilities, and so none of it."
         )
     if PERPLEXITY in table["metrics"] and len({r["tokenizer"] for r in table["recipes"]}) > 1:

@@ -23,9 +23,10 @@ RECIPE = {
             "dataset": "smoke_text",
             "head": {"sequence_to_sequence": {"target_length": 16, "beams": 2}},
             "budget": {"steps": 4},
+            "select": {"metric": "perplexity"},
         },
     ],
-    "evaluate": {"metrics": ["chrf", "rougeL"]},
+    "evaluate": {"metrics": ["perplexity", "chrf", "perplexity_a_word"]},
 }
 
 
@@ -33,7 +34,10 @@ def test_a_network_learns_to_write_and_continues_texts(someone: Listener):
     (someone.person.folder / "writes.yaml").write_text(yaml.safe_dump(RECIPE), "utf-8")
     answer = someone.types("run", "writes.yaml", "--smoke", "--json")
     assert answer.code == 0, answer.told()
-    assert set(answer.json["metrics"]) == set(answer.json["baseline"]) == {"chrf", "rougeL"}
+    assert set(answer.json["metrics"]) == {"perplexity", "chrf", "perplexity_a_word"}
+    # About as many equally likely tokens as there are; a word has several of them.
+    assert 100 < answer.json["metrics"]["perplexity"] < answer.json["metrics"]["perplexity_a_word"]
+    assert set(answer.json["baseline"]) == set(answer.json["majority"]) == {"chrf"}
     # Next tokens are predicted with the token table: the head has no weights, and is measured.
     trained = [stage for stage in answer.json["stages"] if stage["status"] == "trained"]
     assert [sorted(stage["heldout_loss"]) for stage in trained] == [

@@ -96,6 +96,10 @@ def test_every_setting_is_explicit_and_those_without_a_meaning_are_absent():
         ({"rows": {"beams": 4}}, "rows.beams: only score free_form has it, not per_token"),
         ({"endings": {"answers": "choice", "balanced": True}}, "balanced: only labels have it"),
         ({"titles": {"answers": "text", "score": "per_token"}}, "score: a text is written"),
+        (
+            {"titles": {"answers": "text", "metric": "perplexity"}},
+            "titles.metric: 'perplexity' is not a metric here",
+        ),
         ({"rows": {"shots": [1, 1]}}, "rows.shots: expected different numbers"),
     ],
 )

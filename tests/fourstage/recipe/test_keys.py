@@ -258,6 +258,14 @@ READ = {
         **UNLABELLED,
         "family": "gpt2",
         "stages": [{**PLAIN, "objectives": {"causal_lm": {"across_documents": False}}}, MIXED],
+        "evaluate": {"metrics": ["perplexity", "perplexity_a_word"]},
+        "promote": {
+            "model": "one",
+            "require": {
+                "perplexity": {"at_most": 90.0, "not_above_champion_by": 4.0},
+                "perplexity_a_word": {"not_above_champion_by": {**TEST, "margin": 30.0}},
+            },
+        },
     },
     "answers from a prompt": {
         **IN_CONTEXT,

@@ -15,6 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
 from fourstage.errors import ContractViolation
+from models.answers import text
 from models.answers.text import Text, texts_of
 from models.evaluation.resampling import resampled_scores, scores
 from models.metrics import of_answers
@@ -160,6 +161,39 @@ def test_what_is_no_list_of_texts_is_refused_and_not_quoted(wrong: str):
     with pytest.raises(ContractViolation) as refused:
         scores(TEXT, [wrong, '["b"]'], ['["a"]', '["b"]'], ALL)
     assert "secret" not in str(refused.value)
+
+
+LIKELIHOODS = [(7.5, 4, 3), (2.0, 2, 1), (0.5, 1, 0), (9.0, 5, 2.5)]
+PERPLEXITIES = ["perplexity", "perplexity_a_word"]
+
+
+def test_perplexities_are_of_all_tokens_and_of_all_words_and_resampled_row_by_row():
+    true = ['["a"]'] * 4
+    said = [text.written(None, each) for each in LIKELIHOODS]
+    found = scores(TEXT, true, said, PERPLEXITIES)
+    assert found == pytest.approx(
+        {"perplexity": np.exp(19 / 12), PERPLEXITIES[1]: np.exp(19 / 6.5)}
+    )
+    draws = np.random.default_rng([5, 4, 6])
+    picks = [draws.integers(4, size=4) for _ in range(6)]
+    nats, *units = np.array(LIKELIHOODS).T
+    for metric, unit in zip(PERPLEXITIES, units, strict=True):
+        (some,) = resampled_scores(TEXT, true, [said], metric, resamples=6, seed=5)
+        assert some == pytest.approx([np.exp(nats[p].sum() / unit[p].sum()) for p in picks])
+
+
+def test_what_an_answer_does_not_say_is_not_defined():
+    likely, plain = text.written(None, (7.5, 4, 3)), text.written("a b c d")
+    both = text.written("a b c d", (7.5, 4, 3))
+    true = [plain]
+    perfect, told = dict.fromkeys(ALL, 1.0), scores(TEXT, true, [likely], PERPLEXITIES)
+    assert np.isnan([*scores(TEXT, true, [likely], ALL).values()]).all()
+    assert np.isnan([*scores(TEXT, true, [plain], PERPLEXITIES).values()]).all()
+    assert scores(TEXT, true, [both], [*ALL, *PERPLEXITIES]) == pytest.approx({**perfect, **told})
+    wordless = scores(TEXT, true, [text.written(None, (7.5, 4, 0))], PERPLEXITIES)
+    assert np.isnan(wordless["perplexity_a_word"])
+    assert np.isnan([*scores(TEXT, [], [], PERPLEXITIES).values()]).all()
+    assert [text.tokens_of(answer) for answer in (likely, plain, both)] == [4, None, 4]
 
 
 def test_an_answer_without_a_text_is_the_empty_text():

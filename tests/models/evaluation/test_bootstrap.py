@@ -7,6 +7,7 @@ import pytest
 
 from fourstage.errors import ContractViolation
 from models.answers.label import Label
+from models.answers.text import Text, written
 from models.evaluation.bootstrap import compare
 
 LABEL = Label()
@@ -79,6 +80,38 @@ def test_the_same_seed_gives_the_same_numbers():
     assert one == two
     other = compare(LABEL, *data, metric="macro_f1", resamples=200, seed=5)
     assert other.low != one.low
+
+
+def likelihoods(rng: np.random.Generator, nats: float, rows: int = 300) -> np.ndarray:
+    """(rows, 3) nats, tokens and words, of about so many nats a token."""
+    tokens = np.random.default_rng(9).integers(2, 12, rows)
+    return np.stack([tokens * rng.gamma(20, nats / 20, rows), tokens, tokens - 1], axis=1)
+
+
+@pytest.mark.parametrize(("metric", "unit"), [("perplexity", 1), ("perplexity_a_word", 2)])
+def test_of_a_perplexity_the_lower_one_is_not_worse_by_the_rows_drawn(metric: str, unit: int):
+    rng = np.random.default_rng(3)
+    tables = [likelihoods(rng, nats) for nats in (2.0, 2.3)]
+    low, high = ([written(None, tuple(row)) for row in table.tolist()] for table in tables)
+    true = ['["a"]'] * 300
+    asked = {"metric": metric, "margin": 0.1, "resamples": 200, "seed": 4}
+    better, worse = (
+        compare(Text(), true, low, high, **asked),
+        compare(Text(), true, high, low, **asked),
+    )
+    assert better.non_inferior
+    assert not worse.non_inferior
+    assert worse.difference == -better.difference > 1.0
+
+    draws = np.random.default_rng([4, 300, 200])
+    picks = [draws.integers(300, size=300) for _ in range(200)]
+    ours, theirs = (
+        [np.exp(table[pick, 0].sum() / table[pick, unit].sum()) for pick in picks]
+        for table in tables
+    )
+    apart = np.subtract(ours, theirs)
+    assert (better.low, better.high) == pytest.approx(np.quantile(apart, [0.05, 0.95]))
+    assert better.smallest_margin == pytest.approx(better.high - apart.mean())
 
 
 def test_predictions_for_other_rows_are_refused():

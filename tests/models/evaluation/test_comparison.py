@@ -9,6 +9,7 @@ import pytest
 
 from fourstage.errors import ContractViolation
 from models.answers.label import Label
+from models.answers.text import Text, written
 from models.evaluation.comparison import (
     BETTER,
     UNCLEAR,
@@ -39,6 +40,23 @@ def _contest(
 ) -> Contest:
     """On one data set."""
     return contest([AnsweredRows(LABEL, labels, metric, groups)], contenders, **more)
+
+
+def test_of_a_perplexity_the_lower_one_is_the_better():
+    rng = np.random.default_rng(2)
+    said = {
+        name: [[written(None, (nats, 4, 3)) for nats in rng.normal(mean, 0.5, 200)] for _ in "abc"]
+        for name, mean in (("low", 7.0), ("high", 8.0))
+    }
+    found = contest(
+        [AnsweredRows(Text(), ['["a"]'] * 200, "perplexity")],
+        [Contender(name, [runs]) for name, runs in said.items()],
+        contrasts=[("low", "high"), ("high", "low")],
+    )
+    assert [difference.verdict for difference in found.differences] == [BETTER, WORSE]
+    assert found.differences[0].difference < 0
+    low, high = (score.mean for score in found.scores)
+    assert (low, high) == pytest.approx((np.exp(7 / 4), np.exp(2)), rel=0.03)
 
 
 def _labels(rng: np.random.Generator, rows: int) -> np.ndarray:

@@ -107,6 +107,20 @@ def test_the_loss_is_that_of_the_hidden_tokens_of_each_row_alone():
     assert float(total) == pytest.approx(nats, rel=1e-5)
 
 
+def test_the_likelihood_of_a_target_is_of_one_hidden_token_at_a_time():
+    made, read = head(), network()
+    scorer = made.attach(read)
+    found = RowPredictor(read, made, scorer, ROWS, UNILM, ["perplexity"]).answers()
+    texts = ([2, 10, 11, 3], [20, 21, 22, 3]), ([2, 12, 13, 14, 15, 16, 3], [23, 3])
+    for (text, target), each in zip(texts, found, strict=False):
+        nats = 0.0
+        for place, token in enumerate(target):
+            nats -= log_probabilities(read, scorer, text, [*target[:place], MASK])[-1, token]
+        told = {"nats": pytest.approx(nats, rel=1e-5), "tokens": len(target)}
+        assert json.loads(each.text) == {**told, "words": len(target) - 1}
+    assert json.loads(found[2].text) == {"nats": 0, "tokens": 0, "words": 0}  # it has no answer
+
+
 def test_what_is_learnt_by_heart_is_written():
     rng = np.random.default_rng(1)
     pairs = [rng.integers(5, 50, (2, 3)).tolist() for _ in range(12)]

@@ -9,7 +9,9 @@ import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
+from models.answers.text import Text
 from models.evaluation.predict import RowPredictor
+from models.evaluation.resampling import scores
 from models.families.bart import Bart
 from models.families.gpt2 import Gpt2
 from models.families.transformer import Transformer
@@ -170,19 +172,56 @@ def test_the_loss_is_that_of_each_row_alone(smoothing, family):
     made, read = head(label_smoothing=smoothing), network(family)
     model = StageModel(read, {"s2s": made.attach(read)})
     batch = batch_of(made) | {keys.ROW_WEIGHTS: np.ones(3, np.float32)}
-    scores, _ = model.outputs(batch, training=True)
+    found, _ = model.outputs(batch, training=True)
     nats = 0.0
     for text, target in (([10, 11], [20, 21, 22]), ([12, 13, 14, 15, 16], [23])):
         log_p = log_probabilities(read, text, target)
         right = log_p[np.arange(len(target) + 1), [*target, 3]]
         spread = np.delete(log_p, CONTEXT.tokenizer.pad_id, axis=1).mean(axis=-1)
         nats -= ((1 - smoothing) * right + smoothing * spread).sum()
-    total, weight = scores["s2s"]["loss"]
+    total, weight = found["s2s"]["loss"]
     assert float(weight) == 6
     assert float(total) == pytest.approx(nats, rel=1e-6)
     if smoothing:  # the measured loss is not smoothed
         plain, _ = model.outputs(batch, training=False)
         assert float(plain["s2s"]["loss"][0]) != pytest.approx(nats, rel=1e-4)
+
+
+@FAMILIES
+def test_perplexities_are_of_the_likelihood_of_each_target_alone(family):
+    made, read = head(), network(family)
+    scorer = made.attach(read)
+    rows = MemoryRows(ROWS.rows[:2])
+    metrics = ["perplexity", "perplexity_a_word"]
+    found = RowPredictor(read, made, scorer, rows, CONTEXT, metrics).answers()
+    nats = [
+        -log_probabilities(read, text, target)[np.arange(len(target) + 1), [*target, 3]].sum()
+        for text, target in (([10, 11], [20, 21, 22]), ([12, 13, 14, 15, 16], [23]))
+    ]
+    for each, expected, tokens in zip(found, nats, (4, 2), strict=True):
+        told = {"nats": pytest.approx(expected, rel=1e-5), "tokens": tokens, "words": tokens - 1}
+        assert json.loads(each.text) == told  # and no text, which nothing asks for
+        assert np.isnan(each.probability)
+    said = [each.text for each in found]
+    expected = {"perplexity": np.exp(sum(nats) / 6), "perplexity_a_word": np.exp(sum(nats) / 4)}
+    assert scores(Text(), rows.answers, said, metrics) == pytest.approx(expected, rel=1e-5)
+
+    written = RowPredictor(read, made, scorer, rows, CONTEXT).answers()
+    both = RowPredictor(read, made, scorer, rows, CONTEXT, ["perplexity", "chrf"]).answers()
+    for alone, likely, each in zip(written, found, both, strict=True):
+        told = {"texts": json.loads(alone.text), **json.loads(likely.text)}
+        assert json.loads(each.text) == told
+        assert each.probability == alone.probability
+
+
+def test_of_a_target_that_is_cut_the_words_are_counted_in_proportion_and_of_none_nothing():
+    made, read = head(target_length=3), network()
+    found = RowPredictor(read, made, made.attach(read), ROWS, CONTEXT, ["perplexity"]).answers()
+    first, *_, last = (json.loads(each.text) for each in found)
+    log_p = log_probabilities(read, [10, 11], [20, 21])
+    assert first["nats"] == pytest.approx(-log_p[np.arange(3), [20, 21, 3]].sum(), rel=1e-5)
+    assert (first["tokens"], first["words"]) == (3, 3 * 3 / 4)
+    assert last == {"nats": 0, "tokens": 0, "words": 0}
 
 
 @FAMILIES

@@ -333,6 +333,8 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     assert "no-domain" in bought
     assert "no-wide" not in bought, "no stage"
     assert "shares of right answers differ by about 0.310 or more" in page
+    of_texts = {"choice": told | {"metric": "perplexity"}, "comparison": comparison, "summary": {}}
+    assert "shares of right answers" not in choice_page(of_texts)
     assert "as-written is pre-trained" not in page
     assert (
         "no-domain is pre-trained at one seed; runs differ only in the seeds of fine-tuning" in page

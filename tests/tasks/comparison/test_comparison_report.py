@@ -105,6 +105,21 @@ def test_where_the_best_was_not_judged_against_the_cheap_baseline_the_first_sent
     assert "which it was not judged against" in headline(table)
 
 
+def test_the_lowest_perplexity_is_the_best_and_no_baseline_has_one() -> None:
+    table = _table("better")
+    for recipe, mean in zip(table["recipes"], (30.0, 20.0), strict=True):
+        recipe["metrics"] = {"perplexity": {"mean": mean, "deviation": None}}
+    table |= {"metrics": ["perplexity"], "differences": {"perplexity": []}}
+    assert headline(table) == "theirs has the lowest perplexity, 20.000."
+    assert [row[3] for row in score_cells(table)[1]] == ["30.0000", "20.0000", "–", "–"]
+    said = "perplexity: lower is better, so that a verdict of better means lower"
+    assert said in markdown(table)
+    assert said not in markdown(_table("better"))
+    assert "compare perplexity_a_word" not in markdown(table)
+    table["recipes"][0]["tokenizer"] = "another"
+    assert "compare perplexity_a_word" in markdown(table)
+
+
 def test_the_tables_hold_scores_costs_and_baselines() -> None:
     head, body = score_cells(_table("better"))
     assert all(len(row) == len(head) for row in body)

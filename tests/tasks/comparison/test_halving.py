@@ -40,11 +40,16 @@ def test_no_more_rounds_than_halve_the_candidates() -> None:
 
 def test_of_equal_scores_the_cheaper_one_is_first() -> None:
     scores = {"dear": 0.8, "cheap": 0.8, "good": 0.9}
-    assert best_first(scores, {"dear": 9.0, "cheap": 1.0, "good": 30.0}) == [
+    assert best_first("accuracy", scores, {"dear": 9.0, "cheap": 1.0, "good": 30.0}) == [
         "good",
         "cheap",
         "dear",
     ]
+
+
+def test_of_a_perplexity_the_lowest_is_first() -> None:
+    scores = {"worse": 30.0, "best": 10.0, "good": 20.0}
+    assert best_first("perplexity", scores, dict.fromkeys(scores, 1.0)) == ["best", "good", "worse"]
 
 
 def alone(seconds: float, finetuning: float, name: str, least: float = 0.0) -> Expense:
@@ -147,6 +152,6 @@ def test_a_rigged_best_candidate_is_found_at_a_fraction_of_the_cost_of_trying_al
         for number, count in enumerate(sizes(8, 3)):
             noise = 0.04 / 2**number
             scores = {name: truth[name] + noise * rng.normal() for name in left[:count]}
-            left = best_first(scores, dict.fromkeys(scores, 1.0))
+            left = best_first("accuracy", scores, dict.fromkeys(scores, 1.0))
         found += left[0] == max(truth, key=truth.__getitem__)
     assert found > 170

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
-from tasks.registry.gate import Evidence, Predictions, decide
+from models.answers.text import written
+from tasks.registry.gate import Evidence, Predictions, baseline_ahead, decide
 from tasks.registry.gate_report import gate_report
 
 NAMES = ("alpha", "beta", "gamma")
@@ -157,6 +158,65 @@ def test_rules_nobody_knows_are_the_recipes_error():
     asked = {"acuracy": {"not_below_champion_by": 0.1}}
     with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
         decide("m", asked, model(2, 0.9), model(1, 0.9))
+
+
+def writer(version: int, nats: float, tokens: int = 4, rows: int = 200, text=None) -> Evidence:
+    """A version that finds about so many nats in targets of so many tokens."""
+    drawn = np.random.default_rng(version).normal(nats, 0.5, rows)
+    said = Predictions(
+        tuple(f"r{i}" for i in range(rows)),
+        ('["a b c"]',) * rows,
+        tuple(written(text, (each, tokens, 3)) for each in drawn),
+        kind="text",
+    )
+    values = {"perplexity": float(np.exp(drawn.sum() / (tokens * rows)))}
+    return Evidence(version, values, said)
+
+
+def test_of_a_perplexity_a_rise_is_refused_and_a_fall_is_not():
+    asked = {"perplexity": {"at_most": 7.0, "not_above_champion_by": 0.2}}
+    champion = writer(1, 7.0)
+    assert failed(asked, writer(2, 6.0), champion) == []
+    assert failed(asked, writer(3, 7.0), champion) == []
+    gate = decide("m", asked, writer(4, 8.0), champion)
+    assert [check.name for check in gate.failed] == [
+        "perplexity at_most",
+        "perplexity not_above_champion_by",
+    ]
+    check = gate.failed[1]
+    assert check.expected == "≤ champion + 0.2"
+    assert check.observed.startswith("+1.")
+    assert "95% sure below +" in check.observed
+    assert check.figures["perplexity/difference"] < check.figures["perplexity/upper_bound"]
+    with pytest.raises(
+        RecipeError, match=r"require\.perplexity\.not_below_champion_by is not a rule"
+    ):
+        decide("m", {"perplexity": {"not_below_champion_by": 0.1}}, writer(2, 7.0), champion)
+
+
+def test_perplexities_of_other_tokens_or_of_a_version_without_are_not_compared():
+    asked = {"perplexity": {"not_above_champion_by": 0.2}}
+    (check,) = decide("m", asked, writer(2, 7.0, tokens=5), writer(1, 7.0)).failed
+    assert check.observed == "not the same tokens"
+    assert "require perplexity_a_word instead" in check.says
+    words = {"perplexity_a_word": {"not_above_champion_by": 0.2}}
+    assert failed(words, writer(2, 6.0, tokens=5), writer(1, 7.0)) == []
+    champion = writer(1, 7.0)
+    plain = replace(champion.predictions, predicted=(written("a b c"),) * 200)
+    before = replace(champion, predictions=plain)
+    for metric in ("perplexity", "perplexity_a_word"):
+        (check,) = decide(
+            "m", {metric: {"not_above_champion_by": 9.0}}, writer(2, 7.0), before
+        ).failed
+        assert check.observed == "not defined"
+        assert f"with {metric} in evaluate.metrics" in check.says
+
+
+def test_a_lower_perplexity_of_a_baseline_is_said_and_a_higher_one_is_not():
+    told = baseline_ahead({"perplexity": 7.0}, {"perplexity": 6.0}, "dev", "a baseline")
+    assert "perplexity 6.0000 against 7.0000" in told
+    assert baseline_ahead({"perplexity": 7.0}, {"perplexity": 8.0}, "dev", "a baseline") == ""
+    assert baseline_ahead({"perplexity": 7.0}, {}, "dev", "a baseline") == ""
 
 
 def test_a_report_names_every_check_failed_ones_first():

@@ -21,7 +21,18 @@ TABLE = {
 
 
 def test_the_highest_mean_wins_and_of_equal_ones_the_first():
-    assert best_of([[0.9, 0.1], [0.6, 0.6], [0.6, 0.6]]) == 1
+    assert best_of("accuracy", [[0.9, 0.1], [0.6, 0.6], [0.6, 0.6]]) == 1
+
+
+def test_of_a_perplexity_the_lowest_mean_wins_and_the_card_has_it_first():
+    assert best_of("perplexity", [[9.0, 1.0], [4.0, 4.0], [4.0, 4.0]]) == 1
+    points = [
+        {"settings": {"batch_size": size}, "scores": [mean], "mean": mean, "deviation": None}
+        for size, mean in ((8, 30.0), (16, 40.0), (32, 20.0))
+    ]
+    table = TABLE | {"metric": "perplexity", "points": points, "chosen": 2}
+    rows = [line for line in search_card(table).splitlines() if line.startswith("| ")][2:]
+    assert [row.split(" | ")[1].strip(" |") for row in rows] == ["20.0000", "30.0000", "40.0000"]
 
 
 def test_a_value_at_the_end_of_three_or_more_numbers_is_told():
