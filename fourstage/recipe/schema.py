@@ -705,7 +705,7 @@ class NonInferiority(Part):
 
 
 class NotAbove(NonInferiority):
-    """As `NonInferiority`, for a metric of which lower is better."""
+    """The test of non-inferiority for a metric of which lower is better."""
 
     a_key_of = "not_above_champion_by"
 

@@ -10,6 +10,8 @@ import pandas
 import pytest
 
 from fourstage.errors import RecipeError
+from models.answers.text import written
+from models.evaluation.comparison import BETTER, UNCLEAR, WORSE
 from models.evaluation.rivals.label import NAME as CHEAP
 from tasks.comparison.contests import PROBE_MEAN, contests_of
 from tasks.comparison.participants import SCORES, SeedRun
@@ -214,6 +216,47 @@ def test_the_baseline_of_prototypes_has_learned_from_all_rows(answers: Answers):
         contest = found[f"prototypes/more/{asked}"][1]
         assert [score.name for score in contest.scores] == [CHEAP, "all", "few"]
         assert [d.reference for d in contest.differences] == [CHEAP]
+
+
+WRITES = """
+name: writes
+family: gpt2
+size: tiny
+stages:
+  - {stage: general, corpora: {smoke_general: 1.0}, objectives: {causal_lm: {}}}
+  - {stage: finetune, dataset: smoke_text, head: {sequence_to_sequence: {target_length: 16}}}
+evaluate: {metrics: [perplexity, chrf]}
+"""
+
+
+def test_of_perplexities_the_lower_is_better_and_the_cheap_baseline_has_none(
+    answers: Answers, tmp_path: Path
+):
+    path = tmp_path / "writes.yaml"
+    path.write_text(WRITES, encoding="utf-8")
+    plan = plan_recipe(str(path))
+    runs = {}
+    for name, nats in (("low", 6.0), ("high", 8.0)):
+        made = {
+            step: answers.artifact(step, ROWS, name)
+            for step in plan.steps
+            if step == "evaluation" or step.startswith("stage")
+        }
+        file = made["evaluation"].path(PREDICTIONS)
+        table = pandas.read_parquet(file)
+        table["label"] = table["baseline"] = '["a b c"]'
+        table["predicted"] = [written("a b", (nats + i % 3, 4, 3)) for i in range(ROWS)]
+        table.to_parquet(file)
+        runs[name] = [SeedRun(plan, 1, made)]
+    contrasts = [("low", "high"), ("high", CHEAP)]
+    found = contests_of(runs, contrasts, CHEAP)
+    perplexity, chrf = (found[metric][1] for metric in ("perplexity", "chrf"))
+    assert [(d.candidate, d.reference, d.verdict) for d in perplexity.differences] == [
+        ("low", "high", BETTER)
+    ]
+    assert [score.name for score in perplexity.scores] == ["low", "high"]
+    assert [score.name for score in chrf.scores] == [CHEAP, "low", "high"]
+    assert [d.verdict for d in chrf.differences] == [UNCLEAR, WORSE]
 
 
 def test_answers_to_other_rows_are_refused(answers: Answers):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fourstage.digests import digest
 from fourstage.errors import ContractViolation, RecipeError
@@ -319,6 +320,34 @@ def test_rows_are_asked_of_the_network_before_it_sees_labels(project: Project):
     plain = plan_recipe(str(project.recipe(recipe("asks", evaluate=evaluate, **changes))))
     for name in set(plain.steps) - {"corpus notes", "corpus letters"}:
         assert key(plain, name, {}) == key(planned, name, {})
+
+
+@pytest.mark.parametrize(
+    ("metrics", "chooses"), [(["perplexity", "rougeL"], "rougeL"), (["perplexity"], "chrf")]
+)
+def test_a_baseline_which_has_no_perplexity_is_chosen_by_another_metric(
+    metrics: list[str], chooses: str, tmp_path: Path
+):
+    head = {"sequence_to_sequence": {"target_length": 16}}
+    said = {
+        "name": "writes",
+        "family": "gpt2",
+        "size": "tiny",
+        "stages": [
+            {
+                "stage": "general",
+                "corpora": {"smoke_general": 1.0},
+                "objectives": {"causal_lm": {}},
+            },
+            {"stage": "finetune", "dataset": "smoke_text", "head": head},
+        ],
+        "evaluate": {"metrics": metrics},
+    }
+    (tmp_path / "writes.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    steps = plan_recipe(str(tmp_path / "writes.yaml")).steps
+    assert steps["baseline smoke_text"].settings["metric"] == chooses
+    assert steps["evaluation"].settings["metrics"] == metrics
+    assert steps["measurement finetune"].settings["metric"] == "perplexity"
 
 
 def test_without_pretraining_there_is_nothing_to_probe(project: Project):
