@@ -369,7 +369,8 @@ class Head(Objective, Protocol):
     # served model reads (`models.decoding.reader.Reading`).
     # If its answers have a likelihood (`models.metrics.OF_LIKELIHOOD`): `readings(batch)`, batches
     # with their targets that are read in turn; each token with a weight is a part of its target,
-    # and has one in a single reading. `answer` gets the sums over them.
+    # and has one in a single reading. Its scorer has `nats(batch, outputs)` (`TargetScores`), and
+    # `answer` gets the sums over the readings.
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]

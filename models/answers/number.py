@@ -49,7 +49,7 @@ def _correlation(columns: slice) -> Metric:
 class Number:
     """A kind of answer: one finite number per row.
 
-    An error, such as the mean absolute error, is not offered: a higher one is not better.
+    No error is offered, such as the mean absolute one.
 
     Attributes:
         metrics: ``pearson`` and ``spearman``, -1 to 1. The ranks of Spearman's correlation are

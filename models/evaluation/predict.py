@@ -43,10 +43,14 @@ class Predicting(TracedModel):
 
     def call(self, features: dict, training: bool = False) -> dict:
         """The scorer's predictions, {name: (B, …)}."""
+        features, outputs = self.read(features, training)
+        return self.scorer(features, outputs, training=training)[1]
+
+    def read(self, features: dict, training: bool) -> tuple[dict, dict]:
+        """The batch as the network reads it, and what it puts out."""
         features = self.scorer.prepare(features, training)
         features = where_read(self.network, [self.scorer], features)
-        outputs = dict(self.network(features, training=training))
-        return self.scorer(features, outputs, training=training)[1]
+        return features, dict(self.network(features, training=training))
 
     def predictions(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """As `call`, compiled for batches like the first one."""
@@ -61,14 +65,10 @@ class TargetLikelihood(Predicting):
 
     def call(self, features: dict, training: bool = False) -> dict:
         """{target_nats, target_tokens: (B,)}, of the tokens that have a weight."""
-        labels, weights = features[keys.TARGET_LABELS], features[keys.TARGET_WEIGHTS]
-        read = {name: value for name, value in features.items() if name != keys.TARGET_LABELS}
-        logits = super().call(read, training)[keys.TOKEN_LOGITS]
-        log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)  # (B, S, V)
-        own = ops.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0]  # (B, S)
+        features, outputs = self.read(features, training)
         return {
-            keys.TARGET_NATS: -ops.sum(own * weights, axis=-1),
-            keys.TARGET_TOKENS: ops.sum(weights, axis=-1),
+            keys.TARGET_NATS: self.scorer.nats(features, outputs),
+            keys.TARGET_TOKENS: ops.sum(features[keys.TARGET_WEIGHTS], axis=-1),
         }
 
 

@@ -57,16 +57,36 @@ class TargetScores(ScorerLayer):
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
-        # Before the target a joined row's output has the text, another one's more beginnings.
-        more = max(len(self.begin) - 1, 0)
-        size = ops.shape(batch[keys.TARGET_IDS])[1] - more
-        hidden = outputs[keys.SEQUENCE_OUTPUT][:, -size:]
+        hidden = self._of_target(batch, outputs)
         predicted = {keys.TOKEN_LOGITS: self.logits(hidden)}
         if keys.TARGET_LABELS not in batch:
             return {}, predicted
         labels, weights = batch[keys.TARGET_LABELS], self.weights_of(batch)
         smoothing = {"spread": self.label_smoothing if training else 0.0, "never": self.pad_id}
         return self.token_scores(hidden, labels, weights, training, **smoothing), predicted
+
+    def nats(self, batch: dict, outputs: dict) -> Any:
+        """Minus the log probability of each row's target, (B,), over its tokens with a weight.
+
+        Row by row, so that the logits of few rows are there at a time.
+        """
+
+        def of_row(row: tuple[Any, Any, Any]) -> Any:
+            hidden, labels, weights = row
+            log_p = ops.log_softmax(self.logits(hidden[None]), axis=-1)[0]  # (S, V)
+            own = ops.take_along_axis(log_p, labels[:, None], axis=-1)[:, 0]  # (S,)
+            return -ops.sum(own * weights)
+
+        hidden = self._of_target(batch, outputs)
+        labels, weights = batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS]
+        return ops.map(of_row, (hidden, labels, weights))
+
+    def _of_target(self, batch: dict, outputs: dict) -> Any:
+        """What predicts the target's tokens, (B, S, D)."""
+        # Before the target a joined row's output has the text, another one's more beginnings.
+        more = max(len(self.begin) - 1, 0)
+        size = ops.shape(batch[keys.TARGET_IDS])[1] - more
+        return outputs[keys.SEQUENCE_OUTPUT][:, -size:]
 
     def weights_of(self, batch: dict) -> Any:
         """Loss weights of the target's tokens, (B, S)."""

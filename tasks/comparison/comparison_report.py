@@ -269,7 +269,10 @@ def plot(table: Table) -> bytes:
         scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
     dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"
-    scores.set_xlabel(f"{metric}: {dots} (dots), mean and {table['confidence']:.0%} interval")
+    better = " (lower is better)" if metric in LOWER_IS_BETTER else ""
+    scores.set_xlabel(
+        f"{metric}{better}: {dots} (dots), mean and {table['confidence']:.0%} interval"
+    )
     scores.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     ends = [0.0] * len(recipes)
     for part, (label, colour) in COSTS.items():
