@@ -224,7 +224,10 @@ def _unit(table: Table) -> str:
 
 
 def _contrasts(table: Table) -> str:
-    count = len(table["differences"][table["metrics"][0]])
+    counts = {len(found) for found in table["differences"].values()}
+    if len(counts) > 1:  # some are not of all metrics: a baseline has no perplexity
+        return "contrasts of each metric"
+    (count,) = counts
     return "one contrast" if count == 1 else f"{count} contrasts"
 
 

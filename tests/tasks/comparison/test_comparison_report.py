@@ -115,6 +115,10 @@ def test_the_lowest_perplexity_is_the_best_and_no_baseline_has_one() -> None:
     said = "perplexity: lower is better, so that a verdict of better means lower"
     assert said in markdown(table)
     assert said not in markdown(_table("better"))
+    assert "corrected (Holm) for the one contrast" in markdown(_table("better"))
+    table["metrics"].append(METRIC)
+    table["differences"] |= _table("better")["differences"]
+    assert "corrected (Holm) for the contrasts of each metric" in markdown(table)
     assert "compare perplexity_a_word" not in markdown(table)
     table["recipes"][0]["tokenizer"] = "another"
     assert "compare perplexity_a_word" in markdown(table)
