@@ -104,6 +104,8 @@ class RowPredictor:
             own = getattr(head, "predicting", None)
             self._predict = own(network, scorer) if own else Predicting(network, scorer).predictions
         if of_likelihood(metrics):
+            reads: Any = head  # one with `READS_TARGETS`
+            self._readings = reads.readings
             self._likelihood = TargetLikelihood(network, scorer)
 
     def answers(self, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
@@ -143,7 +145,7 @@ class RowPredictor:
         """Nats and number of the tokens of each row's target; nothing where it isn't asked."""
         if self._likelihood is None:
             return {}
-        parts = [self._likelihood.predictions(part) for part in self._head.readings(batch)]
+        parts = [self._likelihood.predictions(part) for part in self._readings(batch)]
         return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
 

@@ -11,7 +11,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from fourstage.digests import write_atomically
-from models.metrics import LOWER_IS_BETTER
+from models.metrics import OF_LIKELIHOOD
 from tasks.comparison.candidates import AS_WRITTEN, LABELS_ONLY
 from tasks.comparison.choice import survivors, table_of
 from tasks.comparison.comparison_report import difference_cells, headline
@@ -92,7 +92,7 @@ def choice_page(table: Mapping[str, Any]) -> str:
 
 def _apart(choice: Mapping[str, Any]) -> list[str]:
     """What the dev rows can tell apart; nothing for a metric that is not of right answers."""
-    if choice["metric"] in LOWER_IS_BETTER:
+    if choice["metric"] in OF_LIKELIHOOD:
         return []
     return [
         f"So many dev rows tell two candidates apart whose shares of right answers differ by about"

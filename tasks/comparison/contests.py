@@ -189,11 +189,10 @@ def _answers(
     texts = first.get("text", first["id"])  # rows of one text count as one
     rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(texts))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
-    there = on.metric not in OF_LIKELIHOOD  # of which a baseline has none
     rivals = {
         called[name]: [of[0]["baseline"]]
         for name, of in reversed(tables.items())  # of one baseline, the first recipe's
-        if there and "baseline" in of[0]
+        if "baseline" in of[0] and on.metric not in OF_LIKELIHOOD  # of which it has none
     }
     return rows, {**rivals, **said}
 
