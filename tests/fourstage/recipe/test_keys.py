@@ -339,12 +339,10 @@ REFUSED: list[dict[str, Any]] = [
     {"optimizer": {"adamw": {"momentum": VALUES["momentum"]}}},
     {"init": "folder:nowhere"},
     {"promote": {"model": "two", "require_slices": {"length": {"accuracy": BEYOND_SLICES}}}},
-    {
-        "promote": {
-            "model": "two",
-            "require_slices": {"length": {"accuracy": {"not_below_champion_by": TEST}}},
-        }
-    },
+    *(
+        {"promote": {"model": "two", "require_slices": {"length": {"accuracy": {test: TEST}}}}}
+        for test in ("not_below_champion_by", "not_above_champion_by")
+    ),
     {"tokenizer": {"add_words": 5}},
     {"tokenizer": {"minimum_count": 5}},
     {"stages": [{**PLAIN, "tokenizer": {"add_words": 5}}]},
