@@ -27,14 +27,14 @@ def cbow(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float =
     # Each input predicts its own word, unless nothing is around it.
     there = number[..., 0] > 0
     questions = vectors.output.own_questions(block.words, there, rng)
-    score, for_means, for_context = questions.answered(
-        means, vectors.context.vectors(questions.rows), float(there.sum())
-    )
+    outputs = vectors.context.vectors(questions.rows)
+    score, gradient = questions.answered(means, outputs, float(there.sum()))
     if rate:
         into = block.pairs.swapaxes(1, 2)  # (C, J, T)
+        for_around = into @ questions.for_inputs(gradient, outputs)  # (C, J, D)
         of_around = (into @ questions.of_inputs()[..., None])[..., 0]  # (C, J)
-        vectors.words.descend(block.around, into @ for_means, of_around, rate)
-        vectors.context.descend(questions.rows, for_context, questions.of_outputs(), rate)
+        vectors.words.descend(block.around, for_around, of_around, rate)
+        vectors.context.step(*questions.for_outputs(gradient, means), rate)
     return score
 
 

@@ -22,14 +22,13 @@ PER_TOKEN = False  # the loss is of all questions that a predicted word is asked
 def skip_gram(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
     """As `models.vectors.training.Update`."""
     questions = vectors.output.questions(block.around, block.pairs, rng)
-    score, for_words, for_context = questions.answered(
-        vectors.words.vectors(block.words),
-        vectors.context.vectors(questions.rows),
-        float(block.pairs.sum()),
-    )
+    inputs = vectors.words.vectors(block.words)
+    outputs = vectors.context.vectors(questions.rows)
+    score, gradient = questions.answered(inputs, outputs, float(block.pairs.sum()))
     if rate:
+        for_words = questions.for_inputs(gradient, outputs)
         vectors.words.descend(block.words, for_words, questions.of_inputs(), rate)
-        vectors.context.descend(questions.rows, for_context, questions.of_outputs(), rate)
+        vectors.context.step(*questions.for_outputs(gradient, inputs), rate)
     return score
 
 

@@ -15,6 +15,8 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from models.vectors.tables import grouped, summed
+
 
 @dataclass(frozen=True)
 class Score:
@@ -54,26 +56,34 @@ class Questions(Protocol):
         """How many questions each input is asked, (C, T) float32."""
         ...
 
-    def of_outputs(self) -> np.ndarray:
-        """How many questions each of `rows` is asked about, (…) float32."""
-        ...
-
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray, np.ndarray]:
-        """Loss of the questions and its gradients.
+    ) -> tuple[Score, np.ndarray]:
+        """The loss, and its gradient for the logits.
 
         Args:
             inputs: (C, T, D).
             outputs: (…, D), the vectors of `rows`.
             pairs: Number of predicted words behind the questions.
 
-        Returns:
-            The score; the loss's gradients for inputs (C, T, D) and outputs (…, D).
-
         Reference:
             Mikolov et al. 2013, arXiv 1310.4546, equations 3 and 4: yes is log σ(u·v), no is
             log σ(-u·v).
+        """
+        ...
+
+    def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """The loss's gradient for the inputs, (C, T, D), by that for the logits."""
+        ...
+
+    def for_outputs(
+        self, gradient: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The loss's gradient for rows of the output table, by that for the logits.
+
+        Returns:
+            The rows that are asked about, each once, (m,); the gradient for each (m, D); and its
+            number of questions (m,) float32.
         """
         ...
 
@@ -98,18 +108,25 @@ class SharedQuestions:
         """As `Questions.of_inputs`."""
         return self.asked.sum(axis=2)
 
-    def of_outputs(self) -> np.ndarray:
-        """As `Questions.of_outputs`."""
-        return self.asked.sum(axis=1)
-
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray, np.ndarray]:
-        """As `Questions.answered`."""
+    ) -> tuple[Score, np.ndarray]:
+        """As `Questions.answered`; the gradient is (C, T, R)."""
         # A copy, because products with a transposed view of a small matrix are slower.
-        logits = inputs @ np.ascontiguousarray(outputs.swapaxes(1, 2))  # (C, T, R)
-        gradient, score = _answered(logits, self.asked, self.yes, pairs)
-        return score, gradient @ outputs, np.ascontiguousarray(gradient.swapaxes(1, 2)) @ inputs
+        logits = inputs @ np.ascontiguousarray(outputs.swapaxes(1, 2))
+        return _answered(logits, self.asked, self.yes, pairs)
+
+    def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """As `Questions.for_inputs`."""
+        return gradient @ outputs
+
+    def for_outputs(
+        self, gradient: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `Questions.for_outputs`."""
+        of_rows = np.ascontiguousarray(gradient.swapaxes(1, 2)) @ inputs  # (C, R, D)
+        of_rows = of_rows.reshape(-1, of_rows.shape[-1])
+        return summed(self.rows.ravel(), of_rows, self.asked.sum(axis=1).ravel())
 
 
 @dataclass(frozen=True)
@@ -130,28 +147,37 @@ class OwnQuestions:
         """As `Questions.of_inputs`."""
         return self.number.astype(np.float32)
 
-    def of_outputs(self) -> np.ndarray:
-        """As `Questions.of_outputs`."""
-        return np.ones(len(self.rows), np.float32)
-
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray, np.ndarray]:
-        """As `Questions.answered`."""
+    ) -> tuple[Score, np.ndarray]:
+        """As `Questions.answered`; the gradient is (Q,)."""
         asking = np.repeat(inputs.reshape(-1, inputs.shape[-1]), self.number.ravel(), axis=0)
         logits = np.einsum("qd,qd->q", asking, outputs)
-        gradient, score = _answered(logits, np.ones_like(logits), self.yes, pairs)
+        return _answered(logits, np.ones_like(logits), self.yes, pairs)
+
+    def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """As `Questions.for_inputs`."""
         borders = np.cumsum([0, *self.number.ravel()])
-        places = np.arange(len(gradient))
-        of_inputs = csr_array((gradient, places, borders), shape=(self.number.size, len(gradient)))
-        asking *= gradient[:, None]
-        return score, (of_inputs @ outputs).reshape(inputs.shape), asking
+        shape = (self.number.size, len(gradient))
+        of_inputs = csr_array((gradient, np.arange(len(gradient)), borders), shape=shape)
+        return (of_inputs @ outputs).reshape(*self.number.shape, -1)
+
+    def for_outputs(
+        self, gradient: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `Questions.for_outputs`."""
+        order, borders, rows = grouped(self.rows)
+        asking = np.repeat(np.arange(self.number.size), self.number.ravel())
+        shape = (len(rows), self.number.size)
+        of_rows = csr_array((gradient[order], asking[order], borders), shape=shape)
+        total = of_rows @ inputs.reshape(-1, inputs.shape[-1])
+        return rows, total, np.diff(borders).astype(np.float32)
 
 
 def _answered(
     logits: np.ndarray, asked: np.ndarray, yes: np.ndarray, pairs: float
-) -> tuple[np.ndarray, Score]:
-    """The loss's gradient for logits (…, R), and the score; of `asked` (…, R), `yes` (…, Y)."""
+) -> tuple[Score, np.ndarray]:
+    """The score, and the loss's gradient for logits (…, R); of `asked` (…, R), `yes` (…, Y)."""
     some = (..., slice(yes.shape[-1]))  # the outputs that have a yes
     half = np.tanh(0.5 * logits)
     gradient = asked * (0.5 * half + 0.5)  # σ(x) = 1/2 + tanh(x/2)/2
@@ -165,4 +191,4 @@ def _answered(
     # A no is right below 0. What has the answer yes is right above 0 instead.
     right = number - float(np.vdot(asked, positive))
     right += 2.0 * float(np.vdot(yes, positive[some])) - float(yes.sum(dtype=np.float64))
-    return gradient, Score(loss, right, number, pairs)
+    return Score(loss, right, number, pairs), gradient

@@ -26,13 +26,17 @@ def loss_by_hand(inputs: np.ndarray, outputs: np.ndarray, asked: np.ndarray, yes
     return total
 
 
-def check_gradients(questions: Questions, inputs: np.ndarray, outputs: np.ndarray, loss) -> None:
+def check_gradients(questions: Questions, inputs: np.ndarray, table: np.ndarray, loss) -> None:
     """The loss against one by hand, the gradients against finite differences of it."""
-    score, for_inputs, for_outputs = questions.answered(inputs, outputs, 1.0)
+    score, gradient = questions.answered(inputs, table[questions.rows], 1.0)
     assert score.loss == pytest.approx(loss(), rel=1e-12)
+    for_inputs = questions.for_inputs(gradient, table[questions.rows])
+    rows, of_rows, _ = questions.for_outputs(gradient, inputs)
+    for_table = np.zeros_like(table)
+    for_table[rows] = of_rows
     step = 1e-6
-    for array, gradient in ((inputs, for_inputs), (outputs, for_outputs)):
-        assert gradient.shape == array.shape
+    for array, slopes in ((inputs, for_inputs), (table, for_table)):
+        assert slopes.shape == array.shape
         for place in np.ndindex(array.shape):
             kept = array[place]
             array[place] = kept + step
@@ -40,37 +44,38 @@ def check_gradients(questions: Questions, inputs: np.ndarray, outputs: np.ndarra
             array[place] = kept - step
             less = loss()
             array[place] = kept
-            assert gradient[place] == pytest.approx((more - less) / (2 * step), abs=1e-7)
+            assert slopes[place] == pytest.approx((more - less) / (2 * step), abs=1e-7)
 
 
 def test_loss_and_gradients_are_those_of_the_equations() -> None:
     rng = RNG(0)
-    inputs, outputs = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4))
+    inputs, table = rng.normal(size=(2, 3, 4)), rng.normal(size=(6, 4))
     yes = rng.integers(0, 2, (2, 3, 3)).astype(float)
     asked = np.concatenate([yes + rng.integers(0, 2, yes.shape), rng.random((2, 3, 2))], axis=2)
-    questions = SharedQuestions(np.zeros((2, 5), int), asked, yes)
-    check_gradients(questions, inputs, outputs, lambda: loss_by_hand(inputs, outputs, asked, yes))
+    rows = rng.integers(0, 6, (2, 5))
+    questions = SharedQuestions(rows, asked, yes)
+    check_gradients(questions, inputs, table, lambda: loss_by_hand(inputs, table[rows], asked, yes))
 
 
 def test_loss_and_gradients_of_own_questions_are_those_of_the_equations() -> None:
     rng = RNG(7)
     number = np.array([[2, 0, 1], [3, 1, 0]])
-    inputs, outputs = rng.normal(size=(2, 3, 4)), rng.normal(size=(7, 4))
-    yes = rng.integers(0, 2, 7).astype(float)
+    inputs, table = rng.normal(size=(2, 3, 4)), rng.normal(size=(6, 4))
+    rows, yes = rng.integers(0, 6, 7), rng.integers(0, 2, 7).astype(float)
     of = [(0, 0), (0, 0), (0, 2), (1, 0), (1, 0), (1, 0), (1, 1)]
 
     def loss() -> float:
-        logits = [inputs[place] @ output for place, output in zip(of, outputs, strict=True)]
+        logits = [inputs[place] @ table[row] for place, row in zip(of, rows, strict=True)]
         return float(np.log1p(np.exp(np.where(yes, -1, 1) * logits)).sum())
 
-    check_gradients(OwnQuestions(np.arange(7), number, yes), inputs, outputs, loss)
+    check_gradients(OwnQuestions(rows, number, yes), inputs, table, loss)
 
 
 def test_right_answers_are_counted() -> None:
     inputs, outputs = np.ones((1, 1, 1)), np.array([[[2.0], [-3.0], [1.0], [-1.0]]])
     asked = np.array([[[1.0, 1, 1, 2]]])
     questions = SharedQuestions(np.zeros((1, 4), int), asked, np.ones((1, 1, 2)))
-    score, _, _ = questions.answered(inputs, outputs, 2.0)
+    score, _ = questions.answered(inputs, outputs, 2.0)
     assert (score.right, score.questions) == (3.0, 5.0)
 
 
@@ -78,9 +83,9 @@ def test_large_logits_do_not_overflow() -> None:
     inputs, outputs = np.full((1, 1, 1), 500.0, np.float32), np.array([[[1.0], [-1.0]]], np.float32)
     asked = np.ones((1, 1, 2), np.float32)
     questions = SharedQuestions(np.zeros((1, 2), int), asked, asked[..., 1:] * 0)
-    score, for_inputs, _ = questions.answered(inputs, outputs, 1.0)
+    score, gradient = questions.answered(inputs, outputs, 1.0)
     assert score.loss == pytest.approx(500.0)
-    assert for_inputs[0, 0, 0] == pytest.approx(1.0)
+    assert questions.for_inputs(gradient, outputs)[0, 0, 0] == pytest.approx(1.0)
 
 
 def test_noise_is_drawn_by_a_power_of_the_frequency_and_never_a_special_token() -> None:
@@ -139,7 +144,7 @@ def test_probabilities_of_hierarchical_softmax_sum_to_one() -> None:
     total = 0.0
     for word in range(number):
         made = output.questions(np.array([[word]]), np.ones((1, 1, 1), np.float32), rng)
-        score, _, _ = made.answered(inputs, table[made.rows], 1.0)
+        score, _ = made.answered(inputs, table[made.rows], 1.0)
         total += np.exp(-score.loss)
     assert total == pytest.approx(1.0, abs=1e-6)
 
@@ -175,19 +180,20 @@ def test_a_word_of_ones_own_is_asked_as_a_stretch_would_ask_about_it(kind: str) 
     table = rng.normal(size=(12, 4))
     own = output.own_questions(words, there, RNG(9))
     shared = output.questions(words, np.eye(6) * there[..., None], RNG(9))
-    score, for_inputs, for_outputs = own.answered(inputs, table[own.rows], 1.0)
-    same, of_inputs, of_outputs = shared.answered(inputs, table[shared.rows], 1.0)
+    score, gradient = own.answered(inputs, table[own.rows], 1.0)
+    same, slopes = shared.answered(inputs, table[shared.rows], 1.0)
     for name in ("loss", "right", "questions", "pairs"):
         assert getattr(score, name) == pytest.approx(getattr(same, name), rel=1e-12), name
-    assert for_inputs == pytest.approx(of_inputs, abs=1e-12)
+    of_inputs = shared.for_inputs(slopes, table[shared.rows])
+    assert own.for_inputs(gradient, table[own.rows]) == pytest.approx(of_inputs, abs=1e-12)
     assert np.array_equal(own.of_inputs(), shared.of_inputs())
-    sums = np.zeros((2, 12, 5))
-    for each, rows, gradient, asked in (
-        (sums[0], own.rows, for_outputs, own.of_outputs()),
-        (sums[1], shared.rows, of_outputs, shared.of_outputs()),
-    ):
-        np.add.at(each, rows, np.concatenate([gradient, asked[..., None]], axis=-1))
-    assert sums[0] == pytest.approx(sums[1], abs=1e-12)
+    rows, total, asked = own.for_outputs(gradient, inputs)
+    all_rows, totals, all_asked = shared.for_outputs(slopes, inputs)
+    some = np.isin(all_rows, rows)  # a stretch has rows that none of its inputs is asked about
+    assert np.array_equal(all_rows[some], rows)
+    assert totals[some] == pytest.approx(total, abs=1e-12)
+    assert np.array_equal(all_asked[some], asked)
+    assert not all_asked[~some].any()
 
 
 def test_a_row_gets_the_sum_of_its_gradients_and_no_more_than_is_stable() -> None:
