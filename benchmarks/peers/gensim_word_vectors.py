@@ -1,7 +1,7 @@
 """gensim's words a second on one core; needs gensim and nothing of Fourstage.
 
 ``python gensim_word_vectors.py IDS SYSTEMS``: (documents, words) ids as .npy, and JSON
-``[[[objective, noise words, rate], …], rounds]``.
+``[[[family, objective, noise words, rate], …], rounds, width, buckets of fastText]``.
 """
 
 import json
@@ -9,20 +9,21 @@ import sys
 import time
 
 import numpy as np
-from gensim.models import Word2Vec
+from gensim.models import FastText, Word2Vec
 
 
 def main() -> None:
     """Print the words a second of each system as JSON."""
     texts = [[f"w{i}" for i in row] for row in np.load(sys.argv[1]).tolist()]
-    systems, rounds = json.loads(sys.argv[2])
+    systems, rounds, width, buckets = json.loads(sys.argv[2])
     number = sum(map(len, texts))
     speeds = []
-    for objective, noise_words, rate in systems:
+    for family, objective, noise_words, rate in systems:
+        fasttext = family == "fasttext"
         seconds = []
         for _ in range(rounds):
-            model = Word2Vec(
-                vector_size=100,
+            model = (FastText if fasttext else Word2Vec)(
+                vector_size=width,
                 window=5,
                 min_count=1,
                 sg=int(objective == "skip_gram"),
@@ -31,6 +32,7 @@ def main() -> None:
                 sample=1e-3,
                 alpha=rate,
                 workers=1,
+                **({"bucket": buckets, "min_n": 3, "max_n": 6} if fasttext else {}),
             )
             model.build_vocab(texts)
             began = time.process_time()

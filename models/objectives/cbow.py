@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.protocols import Capability, Context
-from models.vectors.logistic import Score, answered
+from models.vectors.logistic import Score
 from models.vectors.objective import WindowObjective
 from models.vectors.training import Settings, Vectors
 from models.vectors.windows import Block
@@ -25,17 +25,16 @@ def cbow(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float =
     shares = block.pairs / np.maximum(number, 1.0)  # (C, T, J)
     means = shares @ vectors.words.vectors(block.around)  # (C, T, D)
     # Each input predicts its own word, unless nothing is around it.
-    predicted = np.eye(block.words.shape[1], dtype=np.float32) * (number > 0)  # (C, T, T)
-    questions = vectors.output.questions(block.words, predicted, rng)
-    score, for_means, for_context = answered(
-        means, vectors.context.vectors(questions.rows), questions, float(predicted.sum())
-    )
+    there = number[..., 0] > 0
+    questions = vectors.output.own_questions(block.words, there, rng)
+    outputs = vectors.context.vectors(questions.rows)
+    score, gradient = questions.answered(means, outputs, float(there.sum()))
     if rate:
-        asked = questions.asked
         into = block.pairs.swapaxes(1, 2)  # (C, J, T)
-        of_around = (into @ asked.sum(axis=2, keepdims=True))[..., 0]  # (C, J)
-        vectors.words.descend(block.around, into @ for_means, of_around, rate)
-        vectors.context.descend(questions.rows, for_context, asked.sum(axis=1), rate)
+        for_around = into @ questions.for_inputs(gradient, outputs)  # (C, J, D)
+        of_around = (into @ questions.of_inputs()[..., None])[..., 0]  # (C, J)
+        vectors.words.descend(block.around, for_around, of_around, rate)
+        vectors.context.step(*questions.for_outputs(gradient, means), rate)
     return score
 
 

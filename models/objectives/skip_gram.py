@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.protocols import Capability, Context
-from models.vectors.logistic import Score, answered
+from models.vectors.logistic import Score
 from models.vectors.objective import WindowObjective
 from models.vectors.training import Settings, Vectors
 from models.vectors.windows import Block
@@ -22,16 +22,13 @@ PER_TOKEN = False  # the loss is of all questions that a predicted word is asked
 def skip_gram(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
     """As `models.vectors.training.Update`."""
     questions = vectors.output.questions(block.around, block.pairs, rng)
-    score, for_words, for_context = answered(
-        vectors.words.vectors(block.words),
-        vectors.context.vectors(questions.rows),
-        questions,
-        float(block.pairs.sum()),
-    )
+    inputs = vectors.words.vectors(block.words)
+    outputs = vectors.context.vectors(questions.rows)
+    score, gradient = questions.answered(inputs, outputs, float(block.pairs.sum()))
     if rate:
-        asked = questions.asked
-        vectors.words.descend(block.words, for_words, asked.sum(axis=2), rate)
-        vectors.context.descend(questions.rows, for_context, asked.sum(axis=1), rate)
+        for_words = questions.for_inputs(gradient, outputs)
+        vectors.words.descend(block.words, for_words, questions.of_inputs(), rate)
+        vectors.context.step(*questions.for_outputs(gradient, inputs), rate)
     return score
 
 

@@ -1,33 +1,21 @@
 """Independent yes-or-no questions about pairs of vectors: loss, gradients and their right answers.
 
 Both kinds of output of word2vec are such questions. With negative sampling they ask whether a word
-stands in the window; with hierarchical softmax, whether the path to it turns left at a node. A
-stretch of text asks each of its T inputs about the same R outputs, so that all of it is matrix
-products; how often an input is asked about an output is a number, 0 for most.
+stands in the window; with hierarchical softmax, whether the path to it turns left at a node. Where
+the inputs of a stretch of text are asked about the same outputs, all of it is matrix products;
+where each is asked about outputs of its own, it is a list of questions.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
-
-@dataclass(frozen=True)
-class Questions:
-    """What C stretches of T inputs each are asked.
-
-    Attributes:
-        rows: (C, R) int, rows of the output table that a stretch is asked about.
-        asked: (C, T, R) float32, how often an input is asked about an output; need not be whole.
-        yes: (C, T, Y) float32, how many of these questions have the answer yes, about the first Y
-            outputs; about the others it is never yes.
-    """
-
-    rows: np.ndarray
-    asked: np.ndarray
-    yes: np.ndarray
+from models.vectors.tables import grouped, summed
 
 
 @dataclass(frozen=True)
@@ -55,30 +43,144 @@ class Score:
         )
 
 
-def answered(
-    inputs: np.ndarray, outputs: np.ndarray, questions: Questions, pairs: float
-) -> tuple[Score, np.ndarray, np.ndarray]:
-    """Loss of the questions and its gradients.
+class Questions(Protocol):
+    """What the T inputs of each of C stretches are asked.
 
-    Args:
-        inputs: (C, T, D).
-        outputs: (C, R, D), the vectors of ``questions.rows``.
-        questions: The questions.
-        pairs: Number of predicted words behind them.
-
-    Returns:
-        The score; the loss's gradients for inputs (C, T, D) and outputs (C, R, D).
-
-    Reference:
-        Mikolov et al. 2013, arXiv 1310.4546, equations 3 and 4: yes is log σ(u·v), no is
-        log σ(-u·v).
+    Attributes:
+        rows: (…) int, rows of the output table that are asked about.
     """
-    # A copy, because products with a transposed view of a small matrix are slower.
-    logits = inputs @ np.ascontiguousarray(outputs.swapaxes(1, 2))  # (C, T, R)
-    asked, yes = questions.asked, questions.yes
+
+    rows: np.ndarray
+
+    def of_inputs(self) -> np.ndarray:
+        """How many questions each input is asked, (C, T) float32."""
+        ...
+
+    def answered(
+        self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
+    ) -> tuple[Score, np.ndarray]:
+        """The loss, and its gradient for the logits.
+
+        Args:
+            inputs: (C, T, D).
+            outputs: (…, D), the vectors of `rows`.
+            pairs: Number of predicted words behind the questions.
+
+        Reference:
+            Mikolov et al. 2013, arXiv 1310.4546, equations 3 and 4: yes is log σ(u·v), no is
+            log σ(-u·v).
+        """
+        ...
+
+    def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """The loss's gradient for the inputs, (C, T, D), by that for the logits."""
+        ...
+
+    def for_outputs(
+        self, gradient: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The loss's gradient for rows of the output table, by that for the logits.
+
+        Returns:
+            The rows that are asked about, each once, (m,); the gradient for each (m, D); and its
+            number of questions (m,) float32.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SharedQuestions:
+    """A stretch asks all of its inputs about the same R outputs.
+
+    Attributes:
+        rows: (C, R) int.
+        asked: (C, T, R) float32, how often an input is asked about an output, 0 for most; need not
+            be whole.
+        yes: (C, T, Y) float32, how many of these questions have the answer yes, about the first Y
+            outputs; about the others it is never yes.
+    """
+
+    rows: np.ndarray
+    asked: np.ndarray
+    yes: np.ndarray
+
+    def of_inputs(self) -> np.ndarray:
+        """As `Questions.of_inputs`."""
+        return self.asked.sum(axis=2)
+
+    def answered(
+        self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
+    ) -> tuple[Score, np.ndarray]:
+        """As `Questions.answered`; the gradient is (C, T, R)."""
+        # A copy, because products with a transposed view of a small matrix are slower.
+        logits = inputs @ np.ascontiguousarray(outputs.swapaxes(1, 2))
+        return _answered(logits, self.asked, self.yes, pairs)
+
+    def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """As `Questions.for_inputs`."""
+        return gradient @ outputs
+
+    def for_outputs(
+        self, gradient: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `Questions.for_outputs`."""
+        of_rows = np.ascontiguousarray(gradient.swapaxes(1, 2)) @ inputs  # (C, R, D)
+        of_rows = of_rows.reshape(-1, of_rows.shape[-1])
+        return summed(self.rows.ravel(), of_rows, self.asked.sum(axis=1).ravel())
+
+
+@dataclass(frozen=True)
+class OwnQuestions:
+    """Each input is asked about outputs of its own, each once.
+
+    Attributes:
+        rows: (Q,) int, ordered by input.
+        number: (C, T) int, how many of them are an input's.
+        yes: (Q,) float32, 1 where the answer is yes, else 0.
+    """
+
+    rows: np.ndarray
+    number: np.ndarray
+    yes: np.ndarray
+
+    def of_inputs(self) -> np.ndarray:
+        """As `Questions.of_inputs`."""
+        return self.number.astype(np.float32)
+
+    def answered(
+        self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
+    ) -> tuple[Score, np.ndarray]:
+        """As `Questions.answered`; the gradient is (Q,)."""
+        asking = np.repeat(inputs.reshape(-1, inputs.shape[-1]), self.number.ravel(), axis=0)
+        logits = np.einsum("qd,qd->q", asking, outputs)
+        return _answered(logits, np.ones_like(logits), self.yes, pairs)
+
+    def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """As `Questions.for_inputs`."""
+        borders = np.cumsum([0, *self.number.ravel()])
+        shape = (self.number.size, len(gradient))
+        of_inputs = csr_array((gradient, np.arange(len(gradient)), borders), shape=shape)
+        return (of_inputs @ outputs).reshape(*self.number.shape, -1)
+
+    def for_outputs(
+        self, gradient: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `Questions.for_outputs`."""
+        order, borders, rows = grouped(self.rows)
+        asking = np.repeat(np.arange(self.number.size), self.number.ravel())
+        shape = (len(rows), self.number.size)
+        of_rows = csr_array((gradient[order], asking[order], borders), shape=shape)
+        total = of_rows @ inputs.reshape(-1, inputs.shape[-1])
+        return rows, total, np.diff(borders).astype(np.float32)
+
+
+def _answered(
+    logits: np.ndarray, asked: np.ndarray, yes: np.ndarray, pairs: float
+) -> tuple[Score, np.ndarray]:
+    """The score, and the loss's gradient for logits (…, R); of `asked` (…, R), `yes` (…, Y)."""
     some = (..., slice(yes.shape[-1]))  # the outputs that have a yes
     half = np.tanh(0.5 * logits)
-    gradient = asked * (0.5 * half + 0.5)  # (C, T, R); σ(x) = 1/2 + tanh(x/2)/2
+    gradient = asked * (0.5 * half + 0.5)  # σ(x) = 1/2 + tanh(x/2)/2
     gradient[some] -= yes
     # -log σ(-x) = max(x, 0) + log 2 - log(1 + |tanh(x/2)|), which never overflows.
     positive = logits > 0
@@ -89,5 +191,4 @@ def answered(
     # A no is right below 0. What has the answer yes is right above 0 instead.
     right = number - float(np.vdot(asked, positive))
     right += 2.0 * float(np.vdot(yes, positive[some])) - float(yes.sum(dtype=np.float64))
-    score = Score(loss, right, number, pairs)
-    return score, gradient @ outputs, np.ascontiguousarray(gradient.swapaxes(1, 2)) @ inputs
+    return Score(loss, right, number, pairs), gradient

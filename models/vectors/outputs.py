@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from models.vectors.huffman import paths
-from models.vectors.logistic import Questions
+from models.vectors.logistic import OwnQuestions, Questions, SharedQuestions
 
 NOISE_WORDS = 32  # K, noise words that a stretch shares
 
@@ -23,6 +23,18 @@ class Output(Protocol):
         Args:
             words: (C, J) ids.
             pairs: (C, T, J) float32, how often an input predicts a word.
+            rng: Draws noise.
+        """
+        ...
+
+    def own_questions(
+        self, words: np.ndarray, there: np.ndarray, rng: np.random.Generator
+    ) -> Questions:
+        """The questions to T inputs that predict a word each.
+
+        Args:
+            words: (C, T) ids.
+            there: (C, T) bool, whether there is an input.
             rng: Draws noise.
         """
         ...
@@ -67,7 +79,15 @@ class NegativeSampling:
         counted = pairs.sum(axis=2, keepdims=True) - pairs @ same  # (C, T, K)
         counted *= np.float32(self.noise_words / NOISE_WORDS)
         rows = np.concatenate([words, noise], axis=1)
-        return Questions(rows, np.concatenate([pairs, counted], axis=2), pairs)
+        return SharedQuestions(rows, np.concatenate([pairs, counted], axis=2), pairs)
+
+    def own_questions(
+        self, words: np.ndarray, there: np.ndarray, rng: np.random.Generator
+    ) -> Questions:
+        """As `Output.own_questions`."""
+        return self.questions(
+            words, np.eye(words.shape[1], dtype=np.float32) * there[..., None], rng
+        )
 
 
 class HierarchicalSoftmax:
@@ -84,24 +104,43 @@ class HierarchicalSoftmax:
     """
 
     def __init__(self, frequencies: np.ndarray):
-        self._nodes, self._left = paths(frequencies)
+        self._nodes, self._left, self._ends = paths(frequencies)
+        self._number = np.diff(self._ends, prepend=0)
+
+    def _paths(self, words: np.ndarray) -> np.ndarray:
+        """Places in the list of all paths, of the paths of words (n,), one after the other."""
+        number = self._number[words]
+        ends = np.cumsum(number)
+        return np.repeat(self._ends[words] - ends, number) + np.arange(number.sum())
 
     def questions(
         self, words: np.ndarray, pairs: np.ndarray, rng: np.random.Generator
     ) -> Questions:
         """As `Output.questions`: the nodes on all paths of a stretch."""
-        nodes = self._nodes[words]  # (C, J, longest path), -1 after its end
-        stretch, place, step = np.nonzero(nodes >= 0)
-        count = len(self._nodes)
-        found, slot = np.unique(stretch * count + nodes[stretch, place, step], return_inverse=True)
-        of, node = np.divmod(found, count)
-        first = np.searchsorted(of, np.arange(len(words)))
-        slot = slot - first[stretch]
-        most = int(np.bincount(of).max())
-        rows = np.zeros((len(words), most), np.int64)
-        rows[of, np.arange(len(of)) - first[of]] = node
-        passed = np.zeros((*words.shape, most), np.float32)  # (C, J, R)
+        number = self._number[words]
+        place = np.repeat(np.arange(words.size), number.ravel())
+        stretch, place = np.divmod(place, words.shape[1])
+        paths = self._paths(words.ravel())
+        nodes, left = self._nodes[paths], self._left[paths]
+        order = np.argsort(stretch * len(self._ends) + nodes, kind="stable")
+        stretch, place, nodes, left = stretch[order], place[order], nodes[order], left[order]
+        new = np.ones(len(nodes), bool)
+        new[1:] = (nodes[1:] != nodes[:-1]) | (stretch[1:] != stretch[:-1])
+        first = np.searchsorted(stretch, np.arange(len(words)))
+        slot = np.cumsum(new) - 1
+        slot -= slot[first][stretch]
+        rows = np.zeros((len(words), int(slot.max()) + 1), np.int64)
+        rows[stretch, slot] = nodes
+        passed = np.zeros((*words.shape, rows.shape[1]), np.float32)  # (C, J, R)
         passed[stretch, place, slot] = 1.0
-        left = np.zeros_like(passed)
-        left[stretch, place, slot] = self._left[words][stretch, place, step]
-        return Questions(rows, pairs @ passed, pairs @ left)
+        turned = np.zeros_like(passed)
+        turned[stretch, place, slot] = left
+        return SharedQuestions(rows, pairs @ passed, pairs @ turned)
+
+    def own_questions(
+        self, words: np.ndarray, there: np.ndarray, rng: np.random.Generator
+    ) -> Questions:
+        """As `Output.own_questions`: the nodes on each word's path."""
+        paths = self._paths(words[there])
+        number = np.where(there, self._number[words], 0)
+        return OwnQuestions(self._nodes[paths], number, self._left[paths])

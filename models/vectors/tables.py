@@ -11,6 +11,23 @@ from scipy.sparse import csr_array
 MOST_AT_ONCE = 4.0
 
 
+def grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the same row numbers stand.
+
+    Args:
+        rows: (n,) int, row numbers, some of them several times.
+
+    Returns:
+        Places (n,) ordered by row number, and among the same by place; the borders (m + 1,) of the
+        groups in that order; and the row numbers that occur (m,), ascending.
+    """
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    borders = np.concatenate(([0], changes, [len(rows)]))
+    return order, borders, ordered[borders[:-1]]
+
+
 def summed(rows: np.ndarray, *parts: np.ndarray) -> tuple[np.ndarray, ...]:
     """What belongs to the same row, added up in the order in which it came.
 
@@ -21,15 +38,12 @@ def summed(rows: np.ndarray, *parts: np.ndarray) -> tuple[np.ndarray, ...]:
     Returns:
         The row numbers that occur (m,), ascending, and the sums of each part (m, …).
     """
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    borders = np.concatenate(([0], changes, [len(rows)]))
+    order, borders, found = grouped(rows)
     # Row k of a sparse matrix of ones picks what belongs to the k-th row number. `add.reduceat` and
     # `add.at` do the same forty times more slowly.
     ones = np.ones(len(rows), parts[0].dtype)
-    picked = csr_array((ones, order, borders), shape=(len(borders) - 1, len(rows)))
-    return ordered[borders[:-1]], *(picked @ part for part in parts)
+    picked = csr_array((ones, order, borders), shape=(len(found), len(rows)))
+    return found, *(picked @ part for part in parts)
 
 
 def step_rates(questions: np.ndarray, rate: float) -> np.ndarray:
@@ -66,7 +80,18 @@ class Table:
             questions: (…) float32, how many questions each gradient is the sum of.
             rate: Learning rate.
         """
-        rows, total, asked = summed(
-            words.ravel(), gradients.reshape(-1, gradients.shape[-1]), questions.ravel()
+        self.step(
+            *summed(words.ravel(), gradients.reshape(-1, gradients.shape[-1]), questions.ravel()),
+            rate,
         )
+
+    def step(self, rows: np.ndarray, total: np.ndarray, asked: np.ndarray, rate: float) -> None:
+        """Go down the gradients of rows, each of which is there once.
+
+        Args:
+            rows: (m,).
+            total: (m, D), the gradient of each.
+            asked: (m,), how many questions it is the sum of.
+            rate: Learning rate.
+        """
         self.array[rows] -= step_rates(asked, rate)[:, None] * total

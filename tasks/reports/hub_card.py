@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,34 @@ from tasks.store.model_facts import ModelFacts
 
 README = "README.md"
 SPDX = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)+|MIT|ISC")  # licence names, not sentences
-TASKS = {"ForSequenceClassification": "text-classification", "ForMaskedLM": "fill-mask"}
+TASKS = {
+    "ForSequenceClassification": "text-classification",
+    "ForMaskedLM": "fill-mask",
+    "LMHeadModel": "text-generation",
+    "MTModel": "translation",
+    "Model": "feature-extraction",  # a network alone
+}  # the first end of a class's name that fits
 
 
-def write_hub_card(facts: ModelFacts, card: str, folder: Path) -> None:
+def write_hub_card(
+    facts: ModelFacts, card: str, folder: Path, left_out: Sequence[str] = ()
+) -> None:
     """Write README.md into a Hugging Face folder.
 
     Args:
         facts: Facts about the network.
         card: Its model card in Markdown.
         folder: The folder, with config.json.
+        left_out: Notes about what the card tells of and the folder lacks.
     """
     import yaml
 
     (architecture,) = json.loads((folder / "config.json").read_text("utf-8"))["architectures"]
     front = yaml.safe_dump(_front(facts, architecture), sort_keys=False, allow_unicode=True)
     told = card.split(CALLING)[0].rstrip()
+    if left_out:
+        lacks = "\n".join(f"- {note}" for note in left_out)
+        told += f"\n\n## Not in this folder\n\nThe scores above are the whole model's.\n\n{lacks}"
     text = f"---\n{front}---\n\n{told}\n\n{_calling(architecture, folder.name)}"
     (folder / README).write_text(text, encoding="utf-8")
 

@@ -310,10 +310,12 @@ def test_a_converted_version_brings_its_card(asking: Listener, tmp_path: Path):
     assert facts["language"] == ["en"]
     assert facts["license"] == "other"  # in words, as the sources' own
     assert "BSD-3-Clause" in facts["license_name"]
-    assert facts["pipeline_tag"] == "text-classification"
+    assert "pipeline_tag" not in facts
     assert facts["tags"] == ["fourstage", "bert"]
     assert "\n## Scores\n" in card
-    assert "transformers.BertForSequenceClassification.from_pretrained" in card
+    lacks = card.split("\n## Not in this folder\n")[1]
+    assert "head sequence_classification" in lacks  # it counts words, too; theirs can't
+    assert "transformers.BertForPreTraining.from_pretrained" in card
     assert "fourstage predict" not in card
 
 

@@ -86,7 +86,7 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
             write_vectors_of(found, target)
         else:
             notes = write_checkpoint(found, target)
-            _write_card_of_stage(folder.resolve(), target)
+            _write_card_of_stage(folder.resolve(), target, notes)
     elif folder.is_dir():
         found = read_checkpoint(folder)
         if unilm:
@@ -103,7 +103,7 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
             write_vectors_of(found, target)
         else:
             notes = write_checkpoint(found, target)
-            _write_card_of_version(source, target)
+            _write_card_of_version(source, target, notes)
     else:
         raise RecipeError(
             f"{source[:200]}: expected a Hugging Face folder, a stage's folder or"
@@ -120,15 +120,15 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
     }
 
 
-def _write_card_of_version(uri: str, target: Path) -> None:
+def _write_card_of_version(uri: str, target: Path, left_out: tuple[str, ...]) -> None:
     from tasks.registry.version_card import read_card
     from tasks.reports.hub_card import write_hub_card
     from tasks.tracking.connection import connect
 
-    write_hub_card(*read_card(connect(), uri, home() / "store"), target)
+    write_hub_card(*read_card(connect(), uri, home() / "store"), target, left_out)
 
 
-def _write_card_of_stage(stage: Path, target: Path) -> None:
+def _write_card_of_stage(stage: Path, target: Path, left_out: tuple[str, ...]) -> None:
     """Write the card of a stage in a store; nothing is known about a folder from elsewhere."""
     from tasks.reports.hub_card import write_hub_card
     from tasks.reports.model_card import model_card
@@ -140,4 +140,5 @@ def _write_card_of_stage(stage: Path, target: Path) -> None:
     store = Store(stage.parent.parent.parent)
     facts = facts_in_store(store, {"kind": "stage", "key": stage.name})
     if facts is not None:
-        write_hub_card(facts, model_card(facts, f"Stage {facts.stages[-1].stage}"), target)
+        card = model_card(facts, f"Stage {facts.stages[-1].stage}")
+        write_hub_card(facts, card, target, left_out)

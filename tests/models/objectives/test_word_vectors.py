@@ -21,8 +21,9 @@ from models.stage_format import NETWORK, head_file
 from models.training.stage import Budget, Phase
 from models.training.trainer import train
 from models.vectors import text
-from models.vectors.logistic import Questions
+from models.vectors.logistic import SharedQuestions
 from models.vectors.lookup import word_table
+from models.vectors.outputs import NegativeSampling
 from models.vectors.subwords import Subwords, rows_of
 from models.vectors.tables import Table
 from models.vectors.training import Vectors
@@ -33,7 +34,7 @@ from tests.models.training.memory import Corpus, Recorder, Rows, finetuning, pre
 NAMES = ("skip_gram", "cbow")
 
 
-class AllWords:
+class AllWords(NegativeSampling):
     """Negative sampling in expectation: each word is noise as often as it is drawn on average."""
 
     def __init__(self, noise: np.ndarray, noise_words: int):
@@ -43,7 +44,7 @@ class AllWords:
         every = np.arange(len(self.noise))
         drawn = pairs.sum(axis=2, keepdims=True) * self.noise * self.noise_words
         rows = np.concatenate([words, np.broadcast_to(every, (len(words), len(every)))], axis=1)
-        return Questions(rows, np.concatenate([pairs, drawn], axis=2), pairs)
+        return SharedQuestions(rows, np.concatenate([pairs, drawn], axis=2), pairs)
 
 
 def test_the_optimum_of_skip_gram_is_pmi_less_log_k() -> None:
