@@ -5,7 +5,7 @@
            a character that begins no known word is one unknown token
          → between the runs, tokens as before
 
-The tables of WordPiece do the matching: a word may begin a run or go on with it (``##``), and has the
+WordPiece's table does the matching: a word may begin a run or go on with it (``##``), and has the
 same id in both places.
 
 Reference: Song et al. 2021, arXiv 2012.15524, section 3 (longest match in linear time).
@@ -64,16 +64,20 @@ def longest_match(vocabulary: Sequence[str], unknown_id: int, rest: Any) -> Any:
 
         def tokenize_with_offsets(self, texts: Any) -> Any:
             parts, begin, _ = tf_text.regex_split_with_offsets(texts, run_pattern, run_pattern)
-            part: Any = parts.values
-            is_run = tf.strings.regex_full_match(part, run_pattern)
-            entry, *inner = self.words.tokenize_with_offsets(tf.where(is_run, part, ""))
+            is_run = tf.strings.regex_full_match(parts.values, run_pattern)
+            runs, others = tf.where(is_run)[:, 0], tf.where(~is_run)[:, 0]
+            entry, *inner = self.words.tokenize_with_offsets(tf.gather(parts.values, runs))
             matched = (tf.ragged.map_flat_values(tf.gather, id_of, entry), *inner)
-            others = self.rest.tokenize_with_offsets(tf.where(is_run, "", part))
-            found, starts, ends = (tf.concat(each, 1) for each in zip(matched, others, strict=True))
-            place = begin.values[:, None]
+            between = self.rest.tokenize_with_offsets(tf.gather(parts.values, others))
+            # Back into the order of the text.
+            order = tf.math.invert_permutation(tf.concat([runs, others], 0))
+            found, starts, ends = (
+                tf.gather(tf.concat(each, 0), order) for each in zip(matched, between, strict=True)
+            )
+            place = tf.gather(begin.values, found.value_rowids())
             return tuple(
-                parts.with_values(each).merge_dims(1, 2)
-                for each in (found, starts + place, ends + place)
+                parts.with_values(found.with_values(values)).merge_dims(1, 2)
+                for values in (found.values, starts.values + place, ends.values + place)
             )
 
     return LongestMatch()
