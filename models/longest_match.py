@@ -1,6 +1,6 @@
 """Chinese words by longest match: at each place the longest known word (forward maximum matching).
 
-    text → runs of characters that are in known words of Han characters, and all between them
+    text → runs of CJK characters, and all between them
          → of each run the longest known word that begins it, then of what is left of it, and so on;
            a character that begins no known word is one unknown token
          → between the runs, tokens as before
@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from models.served.pieces import CONTINUATION, is_cjk
+from models.served.pieces import CJK, CONTINUATION, is_cjk
 
+_RUN = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in CJK)}]+"  # RE2
 _LONGEST_RUN = 2**31 - 1  # in bytes: a run has any length
 
 
@@ -27,7 +28,7 @@ def longest_match(vocabulary: Sequence[str], unknown_id: int, rest: Any) -> Any:
     """A ``tf.Module`` that finds tokens in normalised texts.
 
     Args:
-        vocabulary: Tokens ordered by id. Those of Han characters alone are the words of runs.
+        vocabulary: Tokens ordered by id. Those of CJK characters alone are the words of runs.
         unknown_id: Id of a character that begins no known word.
         rest: Finds the tokens between the runs; has ``tokenize_with_offsets``.
 
@@ -39,13 +40,10 @@ def longest_match(vocabulary: Sequence[str], unknown_id: int, rest: Any) -> Any:
     import tensorflow_text as tf_text
 
     ids = {word: i for i, word in enumerate(vocabulary) if all(map(is_cjk, word))}
-    if not ids:
-        return rest
-    characters = sorted({character for word in ids for character in word})
     # Each character is an entry, so that no place of a run is without one.
-    entries = {character: unknown_id for character in characters} | ids
+    characters = (chr(code) for first, last in CJK for code in range(first, last + 1))
+    entries = dict.fromkeys(characters, unknown_id) | ids
     id_of = np.array([*entries.values()] * 2, np.int32)
-    run_pattern = f"[{''.join(characters)}]+"
 
     class LongestMatch(tf.Module):
         def __init__(self):
@@ -63,8 +61,8 @@ def longest_match(vocabulary: Sequence[str], unknown_id: int, rest: Any) -> Any:
             return self.tokenize_with_offsets(texts)[0]
 
         def tokenize_with_offsets(self, texts: Any) -> Any:
-            parts, begin, _ = tf_text.regex_split_with_offsets(texts, run_pattern, run_pattern)
-            is_run = tf.strings.regex_full_match(parts.values, run_pattern)
+            parts, begin, _ = tf_text.regex_split_with_offsets(texts, _RUN, _RUN)
+            is_run = tf.strings.regex_full_match(parts.values, _RUN)
             runs, others = tf.where(is_run)[:, 0], tf.where(~is_run)[:, 0]
             entry, *inner = self.words.tokenize_with_offsets(tf.gather(parts.values, runs))
             matched = (tf.ragged.map_flat_values(tf.gather, id_of, entry), *inner)

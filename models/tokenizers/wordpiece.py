@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -203,16 +203,16 @@ def word_counts(
     counts: Counter[str] = Counter()
     for text in texts:
         normal = normalizer.normalize_str(text)
-        for word, _ in cutter.pre_tokenize_str(normal):
-            counts.update([word] if cut is None else _words_of(word, cut))
+        words = (word for word, _ in cutter.pre_tokenize_str(normal))
+        counts.update(words if cut is None else chain.from_iterable(_cut(words, cut)))
     return counts
 
 
-def _words_of(word: str, cut: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """The words of what stands between blanks and punctuation."""
-    for cjk, characters in groupby(word, is_cjk):
+def _cut(stretches: Iterable[str], cut: Callable[[str], Iterable[str]]) -> Iterator[Iterable[str]]:
+    """The words of stretches between blanks and punctuation, those of a CJK run together."""
+    for cjk, characters in chain.from_iterable(groupby(each, is_cjk) for each in stretches):
         run = "".join(characters)
-        yield from cut(run) if cjk else (run,)
+        yield cut(run) if cjk else (run,)
 
 
 class WordPiece:
