@@ -458,9 +458,9 @@ def test_a_segmenter_and_its_dictionary_are_in_the_key_of_a_vocabulary(project: 
         return plan_recipe(str(project.recipe(whole | {"tokenizer": tokenizer})))
 
     plain, cut = planned(scheme="word"), planned(scheme="word", segmenter="rjieba")
-    settings = cut.steps["tokenizer"].settings
-    assert settings == plain.steps["tokenizer"].settings | {
-        "segmenter": segmenter_settings("rjieba")
+    assert cut.steps["tokenizer"].settings == {
+        **plain.steps["tokenizer"].settings,
+        "segmenter": segmenter_settings("rjieba"),
     }
     # The text is read without the segmenter, by what the vocabulary says.
     assert cut.steps["tokens notes"].settings == plain.steps["tokens notes"].settings
