@@ -65,7 +65,7 @@ def longest_match(vocabulary: Sequence[str], unknown_id: int, rest: Any) -> Any:
             is_run = tf.strings.regex_full_match(parts.values, _RUN)
             runs, others = tf.where(is_run)[:, 0], tf.where(~is_run)[:, 0]
             entry, *inner = self.words.tokenize_with_offsets(tf.gather(parts.values, runs))
-            matched = (tf.ragged.map_flat_values(tf.gather, id_of, entry), *inner)
+            matched: tuple[Any, ...] = (tf.ragged.map_flat_values(tf.gather, id_of, entry), *inner)
             between = self.rest.tokenize_with_offsets(tf.gather(parts.values, others))
             # Back into the order of the text.
             order = tf.math.invert_permutation(tf.concat([runs, others], 0))
