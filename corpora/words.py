@@ -6,7 +6,7 @@ docs/decisions/0012-words-by-rjieba.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
@@ -45,25 +45,36 @@ def word_numbers(texts: Sequence[str], name: str) -> list[np.ndarray]:
     Returns:
         One (characters,) int64 array per text, ascending from 0.
     """
-    _installed(name)
-    cutter = _rjieba()
+    cut = segmenter(name)
     found = []
     for text in texts:
-        lengths = [len(word) for word in cutter.cut(text, True)]
+        lengths = [len(word) for word in cut(text)]
         assert sum(lengths) == len(text), "the words are the text"
         found.append(np.repeat(np.arange(len(lengths)), lengths))
     return found
 
 
+def segmenter(name: str) -> Callable[[str], list[str]]:
+    """What cuts a text into its words, which joined are the text.
+
+    Raises:
+        UnknownNameError: There is no such segmenter.
+        EnvironmentFault: It is not installed.
+    """
+    _installed(name)
+    cutter = _rjieba()
+    return lambda text: cutter.cut(text, True)
+
+
 def _installed(name: str) -> Any:
     """The package of a segmenter."""
     if name not in SEGMENTERS:
-        raise UnknownNameError("units.segmenter", name, "a segmenter", SEGMENTERS)
+        raise UnknownNameError("segmenter", name, "a segmenter", SEGMENTERS)
     try:
         return distribution(name)
     except PackageNotFoundError:
         raise EnvironmentFault(
-            f"units.segmenter: {name!r} is not installed; pip install {name}"
+            f"segmenter: {name!r} is not installed; pip install {name}"
         ) from None
 
 

@@ -7,7 +7,7 @@ scheme (`tasks.planning.layout`) and no other.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from fourstage.errors import ContractViolation, UnknownNameError
@@ -46,6 +46,7 @@ def learn_tokenizer(
     sentinels: int = 0,
     minimum_count: int | None = None,
     marks: Sequence[str] = (),
+    cut: Callable[[str], Iterable[str]] | None = None,
 ) -> Tokenizer:
     """Learn a tokenizer.
 
@@ -59,6 +60,7 @@ def learn_tokenizer(
             that.
         marks: Strings that are one token each wherever a text has them, for a scheme with
             ``MARKS``.
+        cut: Gives the words of a run of Chinese characters, for a scheme with ``SEGMENTED``.
     """
     return find("tokenizers", scheme).learned(
         texts,
@@ -67,6 +69,7 @@ def learn_tokenizer(
         sentinels=sentinels,
         **({} if minimum_count is None else {"minimum_count": minimum_count}),
         **({"marks": marks} if marks else {}),
+        **({"cut": cut} if cut else {}),
     )
 
 

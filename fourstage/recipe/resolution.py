@@ -273,6 +273,7 @@ class _Resolution:
             sentinels=sentinels,
             minimum_count=self._minimum_count(said, scheme, at),
             marks=self._marks(said, scheme, at),
+            segmenter=self._segmenter(said, scheme, at),
         )
 
     def _minimum_count(self, said: Tokenizer | None, scheme: str, at: str) -> int:
@@ -281,14 +282,23 @@ class _Resolution:
         if said is None or said.minimum_count is None:
             return usual
         if not usual:
-            having = [
-                n for n in catalogue.names("tokenizers") if "MINIMUM_COUNT" in self._scheme(n)
-            ]
-            self.ledger.fault(
-                f"{at}.minimum_count",
-                f"{scheme} has no such setting; schemes with it: {', '.join(having)}",
-            )
+            self._lacking(scheme, "MINIMUM_COUNT", f"{at}.minimum_count")
         return said.minimum_count
+
+    def _segmenter(self, said: Tokenizer | None, scheme: str, at: str) -> str | None:
+        """Who cuts Chinese text into the words of the vocabulary; None: nobody."""
+        if said is None or said.segmenter is None:
+            return None
+        if "SEGMENTED" not in self._scheme(scheme):
+            self._lacking(scheme, "SEGMENTED", f"{at}.segmenter")
+        return said.segmenter
+
+    def _lacking(self, scheme: str, literal: str, place: str) -> None:
+        """Refuse a setting that the file of the tokenizer's scheme does not name."""
+        having = [n for n in catalogue.names("tokenizers") if literal in self._scheme(n)]
+        self.ledger.fault(
+            place, f"{scheme} has no such setting; schemes with it: {', '.join(having)}"
+        )
 
     def _marks(self, said: Tokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
         """Strings of a text that are tokens of their own."""

@@ -46,6 +46,7 @@ class ResolvedTokenizer:
         sentinels: Tokens that stand for hidden spans.
         minimum_count: Smallest count of a word; 0 where the scheme has no such setting.
         marks: Strings that are one token each wherever a text has them.
+        segmenter: Who cuts Chinese text into the words of the vocabulary, or None.
     """
 
     scheme: str
@@ -56,6 +57,7 @@ class ResolvedTokenizer:
     sentinels: int = 0
     minimum_count: int = 0
     marks: tuple[str, ...] = ()
+    segmenter: str | None = None
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ Initial = Annotated[
     ),
 ]
 Count = Annotated[int, Field(gt=0, le=10**15)]
+Segmenter = Literal["rjieba"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
@@ -108,6 +109,9 @@ class Tokenizer(Part):
     """Strings that are one token each wherever a text has them, for the scheme ``wordpiece``:
     names in brackets, such as ``[HD]`` round an entity. By default a text's marks are split as its
     words are."""
+    segmenter: Segmenter | None = None
+    """Cuts Chinese text into the words of the vocabulary, for the scheme ``word``; texts are then
+    read by longest match. By default each Chinese character is a word."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
     """Corpora from which the vocabulary is learned; by default those of all stages."""
     add_words: Annotated[int, Field(ge=1, le=100_000)] | None = None
@@ -119,7 +123,7 @@ class Units(Part):
 
     a_key_of = "units"
 
-    segmenter: Literal["rjieba"] | None = None
+    segmenter: Segmenter | None = None
     """Splits text without spaces (Chinese) into words; by default each character is a word."""
     gazetteer: str | None = None
     """File of names, one per line: ``name<TAB>phrase`` or ``name<TAB>entity``."""

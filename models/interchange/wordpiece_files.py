@@ -10,6 +10,7 @@ from fourstage.errors import ContractViolation, RecipeError, listed
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
 from models.marks import is_mark
 from models.tokenizers.name import Name
+from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
 
 VOCABULARY = "vocab.txt"
@@ -102,6 +103,12 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
         raise RecipeError(
             "the tokenizer's scheme name splits at blanks alone, and BERT's files say otherwise;"
             " write the vectors of a table instead, or train with another scheme"
+        )
+    if isinstance(tokenizer, Word) and tokenizer.longest_match:
+        raise RecipeError(
+            "the tokenizer finds Chinese words by longest match, and BERT's files make each"
+            " character a word; write the vectors of a table instead, or train without"
+            " tokenizer.segmenter"
         )
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 

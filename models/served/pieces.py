@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
 CONTINUATION = "##"  # before a piece that goes on with a word
+CJK = (  # first and last code point of BERT's blocks of CJK ideographs; no kana, no Hangul
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
 
 
+@cache  # asked of each character of a text
 def is_cjk(character: str) -> bool:
-    """Whether a character is a CJK ideograph (BERT's list of blocks; no kana, no Hangul)."""
+    """Whether a character is a CJK ideograph (`CJK`)."""
     code = ord(character)
-    return (
-        0x4E00 <= code <= 0x9FFF
-        or 0x3400 <= code <= 0x4DBF
-        or 0xF900 <= code <= 0xFAFF
-        or 0x20000 <= code <= 0x2A6DF
-        or 0x2A700 <= code <= 0x2B73F
-        or 0x2B740 <= code <= 0x2B81F
-        or 0x2B820 <= code <= 0x2CEAF
-        or 0x2F800 <= code <= 0x2FA1F
-    )
+    return any(first <= code <= last for first, last in CJK)
 
 
 def text_of_words(pieces: Iterable[str]) -> str:

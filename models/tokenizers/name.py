@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -47,8 +47,11 @@ class Name(Word):
     scheme = "name"
 
     @classmethod
-    def counted(cls, texts: Iterable[str], *, lowercase: bool) -> Counter[str]:
-        """Count of each name that may be a token."""
+    def counted(
+        cls, texts: Iterable[str], *, lowercase: bool, cut: Callable[[str], Any] | None = None
+    ) -> Counter[str]:
+        """Count of each name that may be a token; none is cut."""
+        assert cut is None
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(_cleaned(text).split())

@@ -24,10 +24,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,6 +46,7 @@ MARKS = True  # strings of a text can be tokens of their own
 PLACED_IN_GRAPH = True  # its module says where tokens lie in the text (`placed`)
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
+OPTIONS = ("marks", "longest_match")  # what a tokenizer's file may say beside scheme and case
 
 # Characters that are removed first: control characters except tab and line ends, U+FFFD, format
 # characters (zero width, direction), private use. RE2 syntax.
@@ -185,22 +186,33 @@ def _stands_alone(character: str) -> bool:
     )
 
 
-def word_counts(texts: Iterable[str], *, lowercase: bool) -> Counter[str]:
+def word_counts(
+    texts: Iterable[str], *, lowercase: bool, cut: Callable[[str], Iterable[str]] | None = None
+) -> Counter[str]:
     """Count of each word, normalised and split as for a vocabulary.
 
     Args:
         texts: Any number of texts, iterated over once.
         lowercase: Whether case and accents are dropped.
+        cut: Gives the words of a run of CJK characters; None: each character is a word.
     """
     from tokenizers import normalizers, pre_tokenizers
 
-    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase, handle_chinese_chars=cut is None)
     cutter = pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
     for text in texts:
         normal = normalizer.normalize_str(text)
-        counts.update(word for word, _ in cutter.pre_tokenize_str(normal))
+        words = (word for word, _ in cutter.pre_tokenize_str(normal))
+        counts.update(words if cut is None else chain.from_iterable(_cut(words, cut)))
     return counts
+
+
+def _cut(stretches: Iterable[str], cut: Callable[[str], Iterable[str]]) -> Iterator[Iterable[str]]:
+    """The words of stretches between blanks and punctuation, those of a CJK run together."""
+    for cjk, characters in chain.from_iterable(groupby(each, is_cjk) for each in stretches):
+        run = "".join(characters)
+        yield cut(run) if cjk else (run,)
 
 
 class WordPiece:
@@ -220,6 +232,7 @@ class WordPiece:
     """
 
     scheme = "wordpiece"
+    longest_match = False  # each CJK character is by itself
 
     def __init__(self, vocabulary: Sequence[str], lowercase: bool, marks: Sequence[str] = ()):
         self.vocabulary = tuple(vocabulary)
@@ -254,8 +267,13 @@ class WordPiece:
     @cached_property
     def _digest(self) -> str:
         parts = [self.scheme, self.lowercase, MAX_WORD_BYTES, REMOVED, list(self.vocabulary)]
-        parts += [list(self.marks)] if self.marks else []
+        parts += self._options.values()
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def _options(self) -> Mapping[str, Any]:
+        """Arguments beside vocabulary and case, without those that change nothing."""
+        return {"marks": list(self.marks)} if self.marks else {}
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -400,7 +418,7 @@ class WordPiece:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", "utf-8", newline="\n")
         settings: dict[str, Any] = {"scheme": self.scheme, "lowercase": self.lowercase}
-        settings |= {"marks": list(self.marks)} if self.marks else {}
+        settings |= self._options
         settings["digest"] = self.digest
         (folder / "tokenizer.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
@@ -433,8 +451,8 @@ class WordPiece:
         settings = json.loads((folder / "tokenizer.json").read_text("utf-8"))
         # Split at \n only: splitlines would also split at U+2028 and others.
         vocabulary = (folder / "vocab.txt").read_bytes().decode("utf-8").removesuffix("\n")
-        marks = {"marks": settings["marks"]} if "marks" in settings else {}
-        tokenizer = cls(vocabulary.split("\n"), settings["lowercase"], **marks)
+        options = {name: settings[name] for name in OPTIONS if name in settings}
+        tokenizer = cls(vocabulary.split("\n"), settings["lowercase"], **options)
         if tokenizer.digest != settings["digest"]:
             raise ContractViolation(
                 f"{folder / 'vocab.txt'}: expected digest {settings['digest'][:12]}, got"

@@ -80,11 +80,13 @@ def _of_ngrams(
     subwords = subwords_of(family.config_class(**config["network"]), tokenizer.vocabulary_size)
     assert subwords is not None, "rows of n-grams are of a network with buckets"
     own: Any = tokenizer  # of whole words, so it has a case
+    # Where Chinese words are longer than a character, what is asked about is one as it stands.
+    cut = (lambda run: [run]) if own.longest_match else None
     found: dict[str, np.ndarray] = {}
     with safe_open(head_file(folder, SUBWORDS), "numpy") as file:
         rows = file.get_slice(ROWS)  # of which a few are read
         for word in words:
-            parts = list(word_counts([word], lowercase=own.lowercase))
+            parts = list(word_counts([word], lowercase=own.lowercase, cut=cut))
             row = table.ids.get(parts[0]) if len(parts) == 1 else None
             vector = table.vectors[row] if row is not None else None
             if row is None and len(parts) == 1:

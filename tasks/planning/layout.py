@@ -318,7 +318,10 @@ class Layout:
         **more: Any,
     ) -> None:
         """Add a vocabulary; without settings, one that is learned here."""
+        from corpora.words import segmenter_settings
+
         if settings is None:
+            cut = spec.segmenter
             settings = {
                 "scheme": spec.scheme,
                 "vocabulary_size": spec.vocabulary_size,
@@ -326,6 +329,7 @@ class Layout:
                 **({"sentinels": spec.sentinels} if spec.sentinels else {}),
                 **({"minimum_count": spec.minimum_count} if spec.minimum_count else {}),
                 **({"marks": list(spec.marks)} if spec.marks else {}),
+                **({"segmenter": segmenter_settings(cut)} if cut else {}),
             }
             more = {"parts": (_scheme(spec),), "given": {}}
         inputs: dict[str, StepName] = {}

@@ -27,6 +27,7 @@ def train_tokenizer(step: Bound, folder: Path) -> Findings:
 
 
 def _learned(step: Bound, texts: Iterable[str]) -> Any:
+    from corpora.words import segmenter
     from models.saved_tokenizer import learn_tokenizer
 
     settings = step.step.settings
@@ -38,6 +39,7 @@ def _learned(step: Bound, texts: Iterable[str]) -> Any:
         sentinels=settings.get("sentinels", 0),
         minimum_count=settings.get("minimum_count"),
         marks=settings.get("marks", ()),
+        cut=segmenter(settings["segmenter"]["name"]) if "segmenter" in settings else None,
     )
 
 

@@ -61,6 +61,49 @@ def test_vectors_are_scored_beside_what_they_skip(
     }
 
 
+def test_chinese_words_have_vectors_that_are_asked_and_looked_up(
+    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path: Path
+):
+    project = Project(tmp_path / "own")
+    lines = [
+        "我们在北京的酒店喜欢吃早餐",
+        "他们在上海的饭店喜欢吃晚餐",
+        "今天天气很好，我们去公园散步",
+    ]
+    text = "".join(f"{line}{number}。\n" for number in range(60) for line in lines)
+    questions = ": places\n北京 酒店 上海 饭店\n北京 酒店 广州 饭店\n"
+    for name, content in (("zh", text), ("places", questions)):
+        (project.folder / "data" / f"{name}.txt").write_text(content, encoding="utf-8")
+    project.source("zh", files=["data/zh.txt"], language="zh", document="line", minimum_words=1)
+    project.source("places", files=["data/places.txt"])
+    stage = {
+        "stage": "general",
+        "corpora": {"zh": 1.0},
+        "objectives": {"skip_gram": {}},
+        "budget": {"steps": 20},
+    }
+    project.recipe(
+        recipe(
+            "cut",
+            family="word2vec",
+            tokenizer={"scheme": "word", "segmenter": "rjieba"},
+            stages=[stage],
+            evaluate={"word_relations": ["places"]},
+            promote=None,
+        )
+    )
+    somebody = person(project.folder)
+    listener = listener_of(somebody)
+    answer = listener.types("run", "cut", "--json")
+    assert answer.code == 0, answer.told()
+    found = answer.json["word_relations"]["places"]
+    assert (found["asked"], found["skipped"]) == (1, 1)
+    (stage,) = (each for each in (somebody.home / "store" / "stage").iterdir() if each.is_dir())
+    told = listener.types("nearest", str(stage), "北京", "--count", "3", "--json")
+    assert told.code == 0, told.told()
+    assert len(told.json["nearest"]) == 3
+
+
 def test_words_in_sentences_are_told_apart_by_layers_with_pictures(
     person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path: Path
 ):

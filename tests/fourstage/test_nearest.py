@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from corpora.words import segmenter
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
 from models.stage_format import CONFIG, NETWORK, TOKENIZER
 from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
+from models.training.stage import Budget, Phase
+from models.training.trainer import train
+from models.vectors.lookup import word_table
+from tests.models.memory_corpus import MemoryCorpus
+from tests.models.training.memory import pretraining
 
 
 @pytest.mark.parametrize(
@@ -82,6 +88,41 @@ def test_the_nearest_words_of_a_stage_and_of_an_analogy(tmp_path: Path, monkeypa
     assert (code, out) == (2, "")
     assert "'quen' has no vector" in err
     assert "not among the 5 words of the vocabulary; did you mean 'queen'?" in err
+
+
+LIKED = ["这家酒店非常漂亮，我很喜欢", "那家酒店特别漂亮，我们喜欢", "酒店早餐丰富，大家喜欢"]
+BROKEN = ["手机电池质量太差，已经退货", "电池坏了，要求手机退货", "质量不好，手机只能退货"]
+
+
+def test_a_trained_stage_of_chinese_words_has_neighbours(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+    texts = [text for pair in zip(LIKED, BROKEN, strict=True) for text in pair] * 40
+    words = Word.learned(texts, vocabulary_size=99, lowercase=True, cut=segmenter("rjieba"))
+    assert {"酒店", "喜欢", "手机", "退货"} <= {*words.vocabulary}
+    stage = tmp_path / "stage"
+    job = pretraining(
+        family="fasttext",
+        network={"hidden_dim": 8, "buckets": 50},
+        tokenizer=words,
+        phases=[Phase(32)],
+        objectives={"skip_gram": {"window": 5, "subsampling": 0.0}},
+        budget=Budget("epochs", 30),
+        corpora={"reviews": (MemoryCorpus([[ids.tolist()] for ids in words.encode(texts)]), 1.0)},
+        heldout={},
+        checkpoint_every=None,
+    )
+    train(job, stage)
+    words.save(stage / TOKENIZER)
+
+    for word, nearer, farther in (("手机", "退货", "喜欢"), ("酒店", "喜欢", "退货")):
+        options = parse(("nearest", str(stage), word, "--count", "99"))
+        assert exit_code_of(lambda options=options: options.handler(options)) == 0
+        found = capsys.readouterr().out.split()[2::2]
+        assert {*found} == {*words.vocabulary[len(SPECIAL_TOKENS) :]} - {word}
+        assert found.index(nearer) < found.index(farther)
+    # Of a word of no vocabulary as it stands; what rjieba would cut it into does not matter.
+    table = word_table(stage, words, ["酒店手机", "酒店 手机"])
+    assert list(table.more) == ["酒店手机"]
 
 
 def test_a_model_without_one_vector_a_word_is_refused(tmp_path: Path, monkeypatch, capsys):

@@ -81,6 +81,7 @@ def test_network_and_tokenizer_are_those_of_the_files(write):
         "sentinels": 0,
         "minimum_count": 0,
         "marks": (),
+        "segmenter": None,
     }
     assert resolved.sources == ("own", "rows")
     assert resolved.origin("size.num_layers") == resolved.origin("tokenizer.scheme")

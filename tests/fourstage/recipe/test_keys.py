@@ -230,7 +230,10 @@ KNOWING = {
 }
 READ = {
     "whole": WHOLE,
-    "whole words": {**UNLABELLED, "tokenizer": {"scheme": "word", "minimum_count": 3}},
+    "whole words": {
+        **UNLABELLED,
+        "tokenizer": {"scheme": "word", "minimum_count": 3, "segmenter": "rjieba"},
+    },
     "top layers anew": {**UNLABELLED, "stages": [PLAIN, ANEW]},
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
     "words in sentences": {
@@ -346,7 +349,9 @@ REFUSED: list[dict[str, Any]] = [
     {"tokenizer": {"add_words": 5}},
     {"tokenizer": {"minimum_count": 5}},
     {"stages": [{**PLAIN, "tokenizer": {"add_words": 5}}]},
+    {"tokenizer": {"segmenter": "rjieba"}},
     {"stages": [{**PLAIN, "tokenizer": {"scheme": "name", "marks": ["[HD]"]}}]},
+    {"stages": [{**PLAIN, "tokenizer": {"scheme": "name", "segmenter": "rjieba"}}]},
     {"gradual_unfreezing": {"share": 0.1}},
     *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHERS),
 ]

@@ -197,6 +197,14 @@ def test_units_are_said_where_they_are_given(edit, golden):
     assert [stage_spec(s) for s in resolved.stages] == [stage_spec(s) for s in golden.stages]
 
 
+def test_a_segmenter_is_of_the_scheme_for_words(edit):
+    for scheme in ("wordpiece", "word_bpe"):
+        said = fault(edit("^tokenizer: {", f"tokenizer: {{scheme: {scheme}, segmenter: rjieba, "))
+        assert f"{scheme} has no such setting; schemes with it: word" in said
+    with pytest.raises(RecipeError, match=r"tokenizer\.segmenter: 'jieba' is not .* Known: rjieba"):
+        load_recipe(edit("^tokenizer: {", "tokenizer: {scheme: word, segmenter: jieba, "))
+
+
 def test_stages_come_in_their_order(edit):
     assert "expected the order general, domain, task, finetune; got domain after finetune" in fault(
         edit(r"\Z", "  - {stage: domain, corpora: {domain_text: 1}, name: late}\n")

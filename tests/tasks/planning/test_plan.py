@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from corpora.words import segmenter_settings
 from fourstage.digests import digest
 from fourstage.errors import ContractViolation, RecipeError
 from tasks.planning.layout import Plan
@@ -478,6 +479,20 @@ def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
     other = ["tokenizer={scheme: unigram, vocabulary_size: 30522, lowercase: false}"]
     alone = plan_recipe("papers/ernie-tsinghua", other, smoke=True)
     assert "package" not in alone.steps, "that graph does not say where tokens lie"
+
+
+def test_a_segmenter_and_its_dictionary_are_in_the_key_of_a_vocabulary(project: Project):
+    def planned(**tokenizer: str):
+        whole = recipe("cut", stages=stages()[:1], promote=None, evaluate=None)
+        return plan_recipe(str(project.recipe(whole | {"tokenizer": tokenizer})))
+
+    plain, cut = planned(scheme="word"), planned(scheme="word", segmenter="rjieba")
+    assert cut.steps["tokenizer"].settings == {
+        **plain.steps["tokenizer"].settings,
+        "segmenter": segmenter_settings("rjieba"),
+    }
+    # The text is read without the segmenter, by what the vocabulary says.
+    assert cut.steps["tokens notes"].settings == plain.steps["tokens notes"].settings
 
 
 def test_a_list_of_entities_is_read_before_any_work(project: Project):
