@@ -36,7 +36,7 @@ class Comparison:
         confidence: One-sided confidence of each end.
         margin: Largest accepted loss.
         non_inferior: Whether ``low > -margin``, or ``high < margin`` where lower is better, or the
-            two models always agree.
+            two models score the same on all resampled rows.
         smallest_margin: Smallest margin that these rows can resolve. With a smaller one, a
             candidate as good as the reference, with as many disagreements, would be rejected more
             often than not.
@@ -122,7 +122,7 @@ def compare(
         high=high,
         confidence=confidence,
         margin=margin,
-        non_inferior=not apart or worst > -margin,
+        non_inferior=worst > -margin or not differences.any(),
         smallest_margin=smallest,
         decidable=margin >= smallest,
         rows=len(true),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,17 @@ def test_of_a_perplexity_the_lower_one_is_not_worse_by_the_rows_drawn(metric: st
     apart = np.subtract(ours, theirs)
     assert (better.low, better.high) == pytest.approx(np.quantile(apart, [0.05, 0.95]))
     assert better.smallest_margin == pytest.approx(better.high - apart.mean())
+
+
+def test_the_same_texts_are_equal_by_a_metric_of_texts_whatever_their_likelihood():
+    texts = ["a cat sat here", "a dog ran far"]
+    true = [json.dumps([text]) for text in texts]
+    ours, theirs = ([written(text, (nats, 5, 4)) for text in texts] for nats in (7.0, 9.0))
+    found = compare(Text(), true, ours, theirs, metric="bleu", margin=0.0, resamples=100)
+    assert found.non_inferior
+    assert found.disagreements == 2
+    worse = compare(Text(), true, theirs, ours, metric="perplexity", margin=0.0, resamples=100)
+    assert not worse.non_inferior
 
 
 def test_predictions_for_other_rows_are_refused():
