@@ -6,6 +6,7 @@ project's own, is better where it is higher.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 PERPLEXITY, PERPLEXITY_A_WORD = "perplexity", "perplexity_a_word"
@@ -25,14 +26,19 @@ def advantage(metric: str, difference: float) -> float:
     return -difference if metric in LOWER_IS_BETTER else difference
 
 
+def rank(metric: str, value: float) -> float:
+    """A value of a metric as a number that is higher where it is better; NaN is the lowest."""
+    return -math.inf if math.isnan(value) else advantage(metric, value)
+
+
 def is_better(metric: str, value: float, other: float) -> bool:
     """Whether a value of a metric is better than another one."""
-    return advantage(metric, value) > advantage(metric, other)
+    return rank(metric, value) > rank(metric, other)
 
 
 def best(metric: str, values: Sequence[float]) -> int:
     """Number of the best of one or more values; of equal ones, the first."""
-    return max(range(len(values)), key=lambda i: advantage(metric, values[i]))
+    return max(range(len(values)), key=lambda i: rank(metric, values[i]))
 
 
 def of_answers(metrics: Iterable[str]) -> tuple[str, ...]:

@@ -152,10 +152,10 @@ class Ledger:
             dataset: The rows' dataset.
         """
         if name not in known:
-            able = ", ".join(catalogue.saying("heads", "READS_TARGETS", self.folders))
-            hint = (
-                f"A perplexity needs a head that writes: {able}." if name in OF_LIKELIHOOD else ""
-            )
+            hint = ""
+            if name in OF_LIKELIHOOD:
+                able = ", ".join(catalogue.saying("heads", "READS_TARGETS", self.folders))
+                hint = f"Only a head that writes has perplexities, of its own rows: {able}."
             where = f"{self.recipe.where}: {path}"
             self.faults.append(UnknownNameError(where, name, "a metric here", known, hint))
         facts = (self.sources or {}).get(dataset or "")

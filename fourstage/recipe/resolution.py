@@ -37,6 +37,7 @@ from models import catalogue
 from models.answers.label import Label
 from models.inputs.spans import longest_text
 from models.marks import is_mark
+from models.metrics import OF_LIKELIHOOD
 from models.protocols import Answers
 
 
@@ -507,6 +508,7 @@ class _Resolution:
             self.ledger.origins["search.metric"] = "default"
         else:
             self._check_metric("search.metric", said.metric, finetune)
+        search_metric = said.metric or metrics[0]
         for place in said.grid or {}:
             if place.partition(".")[0] in FIXED:
                 self.ledger.fault(
@@ -515,6 +517,12 @@ class _Resolution:
                     " optimizer.adamw.peak_learning_rate; to compare stages, `fourstage compare`"
                     " takes several recipes",
                 )
+            if place.endswith(".target_length") and search_metric in OF_LIKELIHOOD:
+                self.ledger.fault(
+                    f"search.grid: {place}",
+                    f"{search_metric} is of the part of each target that is read, so it can't"
+                    " choose how much that is; take a metric of texts, such as chrf",
+                )
         if said.seeds is None:
             self.ledger.origins["search.seeds"] = "default"
         for place, values in (*(said.grid or {}).items(), ("seeds", said.seeds or ())):
@@ -522,9 +530,7 @@ class _Resolution:
                 self.ledger.fault(f"search: {place}", "expected different values, got one twice")
         seeds = self.ledger.recipe.seeds
         own = seeds.values if seeds else (finetune.seed,)
-        search = ResolvedSearch(
-            said.grid or {}, said.metric or metrics[0], said.seeds or own, said.folds
-        )
+        search = ResolvedSearch(said.grid or {}, search_metric, said.seeds or own, said.folds)
         if search.trials > MOST_TRIALS:
             self.ledger.fault(
                 "search", f"expected {MOST_TRIALS:,} trials or fewer, got {search.trials:,}"

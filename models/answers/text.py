@@ -75,10 +75,17 @@ def texts_of(answer: str) -> list[str]:
     return texts or [""]
 
 
-def tokens_of(answer: str) -> float | None:
-    """Number of tokens of the reference that a network has read; None if it has not."""
+def read_of(answer: str, metric: str) -> float | None:
+    """How much of its reference a network has read, in the unit of a perplexity; None for nothing.
+
+    Only perplexities of what was read alike can be compared.
+
+    Args:
+        answer: The network's.
+        metric: ``perplexity``, of tokens, or ``perplexity_a_word``.
+    """
     likelihood = _said(answer)[1]
-    return None if likelihood is None else likelihood[1]
+    return None if likelihood is None else likelihood[1 if metric == PERPLEXITY else 2]
 
 
 def _share(score: int) -> Metric:

@@ -23,9 +23,10 @@ def grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
-    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    borders = np.concatenate(([0], changes, [len(rows)]))
-    return order, borders, ordered[borders[:-1]]
+    first = np.ones(len(rows), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(first)
+    return order, np.append(starts, len(rows)), ordered[starts]
 
 
 def summed(rows: np.ndarray, *parts: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -20,6 +20,7 @@ from fourstage.recipe.from_nothing import (
 )
 from fourstage.recipe.search import in_yaml
 from models.catalogue import literals
+from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
 from tasks.comparison.participants import pretraining_stages
 from tasks.comparison.variants import parse_variants, variant_overrides
 from tasks.planning.plan import resolve_recipe
@@ -115,7 +116,8 @@ def candidates_of(
     for name, (about, said) in settings.items():
         made = (*overrides, *variant_overrides(whole, name, said))
         try:
-            resolve_recipe(recipe, made, smoke)  # an invalid setting is refused before any work
+            # An invalid setting is refused before any work.
+            _check_comparable(name, whole, resolve_recipe(recipe, made, smoke)[0])
         except RecipeError as error:
             if name in yours:
                 raise
@@ -129,6 +131,28 @@ def candidates_of(
     if not found:
         raise RecipeError("choose: every candidate is left out; leave out fewer with --without")
     return found
+
+
+def _check_comparable(name: str, whole: ResolvedRecipe, other: ResolvedRecipe) -> None:
+    """Refuse a candidate whose perplexity is of other tokens, or of more or less of each target."""
+    metric = whole.metrics[0]
+    if metric not in OF_LIKELIHOOD:
+        return
+    lengths = [
+        each.finetune and each.finetune.head_settings.get("target_length")
+        for each in (whole, other)
+    ]
+    if lengths[0] != lengths[1]:
+        raise RecipeError(
+            f"choose: {name} reads up to {lengths[1]} tokens of a target and {whole.name}"
+            f" {lengths[0]}, so that {metric} can't choose; put a metric of texts such as chrf"
+            " first in evaluate.metrics"
+        )
+    if metric == PERPLEXITY and whole.tokenizer != other.tokenizer:
+        raise RecipeError(
+            f"choose: {name} has other tokens than {whole.name}, so that {metric} can't choose; put"
+            f" {PERPLEXITY_A_WORD} first in evaluate.metrics, or a metric of texts such as chrf"
+        )
 
 
 def _usual(

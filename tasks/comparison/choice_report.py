@@ -91,9 +91,9 @@ def choice_page(table: Mapping[str, Any]) -> str:
 
 
 def _apart(choice: Mapping[str, Any]) -> list[str]:
-    """What the dev rows can tell apart; nothing for a metric that is not of right answers."""
+    """What the dev rows can tell apart, or which way is better."""
     if choice["metric"] in OF_LIKELIHOOD:
-        return []
+        return [f"Of {choice['metric']} lower is better."]
     return [
         f"So many dev rows tell two candidates apart whose shares of right answers differ by about"
         f" {least_difference(choice['dev_rows']):.3f} or more, if they answer a quarter of the rows"

@@ -183,7 +183,7 @@ def explanation(table: Table) -> str:
     if PERPLEXITY in table["metrics"] and len({r["tokenizer"] for r in table["recipes"]}) > 1:
         parts.append(
             f"{PERPLEXITY} is of tokens, which are not the same here, as the tokenizers are not:"
-            f" compare {PERPLEXITY_A_WORD}."
+            f" compare {PERPLEXITY_A_WORD}, or a metric of texts where there are no blanks."
         )
     parts += [
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from models.metrics import advantage
+from models.metrics import rank
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def best_first(metric: str, scores: Mapping[str, float], seconds: Mapping[str, f
         scores: On the dev rows.
         seconds: Training time of each.
     """
-    return sorted(scores, key=lambda name: (-advantage(metric, scores[name]), seconds[name], name))
+    return sorted(scores, key=lambda name: (-rank(metric, scores[name]), seconds[name], name))
 
 
 def factors(

@@ -798,7 +798,9 @@ class Layout:
         labelled = finetune is not None and finetune.dataset == name
         kind = self._kind_of_answer() if labelled else "label"  # only labels are probed
         if labelled:  # a baseline has answers, and no probabilities
-            metric = of_answers([*self.recipe.metrics, *find("answers", kind)().usual])[0]
+            metric = of_answers(
+                [*self.recipe.metrics, *find("answers", kind, self.folders)().usual]
+            )[0]
         else:
             metric = self.recipe.probes[name]
         return self._add(

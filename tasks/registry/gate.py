@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models.evaluation import rivals
-from models.metrics import LOWER_IS_BETTER, PERPLEXITY, PERPLEXITY_A_WORD, is_better
+from models.metrics import (
+    LOWER_IS_BETTER,
+    OF_LIKELIHOOD,
+    PERPLEXITY,
+    PERPLEXITY_A_WORD,
+    is_better,
+)
 
 if TYPE_CHECKING:
     from models.evaluation.bootstrap import Comparison
@@ -305,12 +311,15 @@ def _not_worse(
     if not ours.same_rows(theirs):
         says = f"version {champion.version} was evaluated on other rows; evaluate it on these"
         return Check(name, False, expected, "not the same rows", says), []
-    if metric == PERPLEXITY and not _same_tokens(ours, theirs):
-        says = f"version {champion.version} has other tokens; require {PERPLEXITY_A_WORD} instead"
-        return Check(name, False, expected, "not the same tokens", says), []
+    if metric in OF_LIKELIHOOD and (fault := _unlike(metric, ours, theirs, champion.version)):
+        return Check(name, False, expected, "not the same texts read", fault), []
     found = _compare(metric, margin, settings, ours, theirs)
     if math.isnan(found.difference):
-        says = f"both versions have to be evaluated with {metric} in evaluate.metrics"
+        says = (
+            f"both versions have to be evaluated on these rows with {metric} in evaluate.metrics; a"
+            " packaged model that is asked again gives none. `fourstage promote NAME --version"
+            f" {challenger.version} --force` goes on without"
+        )
         return Check(name, False, expected, "not defined", says), []
     side, end = ("above", found.low) if rule == NOT_BELOW else ("below", found.high)
     observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure {side} {end:+.4f}"
@@ -334,12 +343,19 @@ def _not_worse(
     return Check(name, found.non_inferior, expected, observed, says, figures), warnings
 
 
-def _same_tokens(ours: Predictions, theirs: Predictions) -> bool:
-    """Whether both have read each row's target as so many tokens, if both have read them."""
-    from models.answers.text import tokens_of
+def _unlike(metric: str, ours: Predictions, theirs: Predictions, version: int) -> str:
+    """Why perplexities of two versions can't be compared; empty if they can."""
+    from models.answers.text import read_of
 
-    both = [[tokens_of(answer) for answer in each.predicted] for each in (ours, theirs)]
-    return any(None in each for each in both) or both[0] == both[1]
+    both = [[read_of(answer, metric) for answer in each.predicted] for each in (ours, theirs)]
+    if any(None in each for each in both) or both[0] == both[1]:
+        return ""
+    if metric == PERPLEXITY:
+        return (
+            f"version {version} has read other tokens; require {PERPLEXITY_A_WORD}, or where words"
+            " have no blanks a metric of texts such as chrf"
+        )
+    return f"version {version} has read targets cut otherwise; fine-tune with its target_length"
 
 
 def _rows(found: Comparison, evidence: Evidence) -> str:

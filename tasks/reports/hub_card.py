@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from models.catalogue import provided
 from tasks.reports.model_card import CALLING
 from tasks.store.model_facts import ModelFacts
 
@@ -39,8 +40,9 @@ def write_hub_card(
     front = yaml.safe_dump(_front(facts, architecture), sort_keys=False, allow_unicode=True)
     told = card.split(CALLING)[0].rstrip()
     if left_out:
+        scored = "The scores above are the whole model's.\n\n" if "\n## Scores\n" in told else ""
         lacks = "\n".join(f"- {note}" for note in left_out)
-        told += f"\n\n## Not in this folder\n\nThe scores above are the whole model's.\n\n{lacks}"
+        told += f"\n\n## Not in this folder\n\n{scored}{lacks}"
     text = f"---\n{front}---\n\n{told}\n\n{_calling(architecture, folder.name)}"
     (folder / README).write_text(text, encoding="utf-8")
 
@@ -48,6 +50,8 @@ def write_hub_card(
 def _front(facts: ModelFacts, architecture: str) -> dict[str, Any]:
     languages = facts.ancestry.languages()
     task = next((task for end, task in TASKS.items() if architecture.endswith(end)), None)
+    if facts.family and "regions" in provided(facts.family):
+        task = None  # theirs asks for pictures
     return {
         **({"language": languages} if languages else {}),
         **_licence(facts.ancestry.licences()),

@@ -21,6 +21,14 @@ def test_of_any_other_metric_the_higher_is(metric: str):
     assert best(metric, [2.0, 3.0, 3.0]) == 1
 
 
+@pytest.mark.parametrize("metric", ["perplexity", "bleu"])
+def test_what_is_not_defined_is_never_the_best(metric: str):
+    nan = float("nan")
+    assert best(metric, [nan, 5.0, nan]) == 1
+    assert is_better(metric, 5.0, nan)
+    assert not is_better(metric, nan, 5.0)
+
+
 def test_metrics_are_of_answers_or_of_likelihoods_in_the_order_given():
     asked = ["perplexity_a_word", "bleu", "perplexity", "chrf"]
     assert of_answers(asked) == ("bleu", "chrf")

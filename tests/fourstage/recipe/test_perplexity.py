@@ -53,7 +53,7 @@ def test_a_head_that_does_not_write_has_none_and_which_does_is_told(place: str):
     more = {"evaluate": {"metrics": ["perplexity"]}} if place == "evaluate" else {place: said}
     where = f"stages[1].{place}" if place in ("stop", "select") else place
     told = (
-        f"{where}.metric.*'perplexity' is not a metric here.* a head that writes: sequence_to_seq"
+        f"{where}.metric.*'perplexity' is not a metric here.* a head that writes has .*sequence_to_seq"
     )
     of_stage = place in ("stop", "select")
     more = {"stage": more} if of_stage else more
@@ -71,6 +71,14 @@ def test_a_projects_head_of_texts_has_none_unless_it_reads_targets(tmp_path: Pat
         resolved({"copying": {}}, **asked)
     file.write_text(f"READS_TARGETS = True\n{plain}", "utf-8")
     assert resolved({"copying": {}}, **asked).metrics == ("chrf", "perplexity")
+
+
+@pytest.mark.parametrize("metric", BOTH)
+def test_it_does_not_choose_how_much_of_a_target_is_read(metric: str):
+    grid = {"head.sequence_to_sequence.target_length": [4, 16]}
+    with pytest.raises(RecipeError, match=f"{metric} is of the part of each target that is read"):
+        resolved(evaluate={"metrics": [metric]}, search={"grid": grid})
+    assert resolved(evaluate={"metrics": ["chrf", metric]}, search={"grid": grid}).search
 
 
 def test_without_blanks_between_words_there_is_none_a_word():

@@ -193,7 +193,8 @@ def test_what_an_answer_does_not_say_is_not_defined():
     wordless = scores(TEXT, true, [text.written(None, (7.5, 4, 0))], PERPLEXITIES)
     assert np.isnan(wordless["perplexity_a_word"])
     assert np.isnan([*scores(TEXT, [], [], PERPLEXITIES).values()]).all()
-    assert [text.tokens_of(answer) for answer in (likely, plain, both)] == [4, None, 4]
+    assert [text.read_of(answer, "perplexity") for answer in (likely, plain, both)] == [4, None, 4]
+    assert text.read_of(both, "perplexity_a_word") == 3
 
 
 def test_an_answer_without_a_text_is_the_empty_text():

@@ -168,15 +168,16 @@ def test_a_stretch_asks_about_each_path_as_often_as_it_is_predicted() -> None:
         assert np.array_equal(found, [asked, yes])
 
 
+@pytest.mark.parametrize("some", [True, False])  # whether a word has another one near it
 @pytest.mark.parametrize("kind", ["tree", "noise"])
-def test_a_word_of_ones_own_is_asked_as_a_stretch_would_ask_about_it(kind: str) -> None:
+def test_a_word_of_ones_own_is_asked_as_a_stretch_would_ask_about_it(kind: str, some: bool) -> None:
     """The same score, gradients and numbers of questions as with a diagonal of pairs."""
     rng = RNG(8)
     frequencies = rng.dirichlet(np.ones(12))
     tree, noise = HierarchicalSoftmax(frequencies), NegativeSampling(frequencies, 5, 0.75)
     output = tree if kind == "tree" else noise
     words, inputs = rng.integers(0, 12, (3, 6)), rng.normal(size=(3, 6, 4))
-    there = rng.random((3, 6)) < 0.7
+    there = (rng.random((3, 6)) < 0.7) & some
     table = rng.normal(size=(12, 4))
     own = output.own_questions(words, there, RNG(9))
     shared = output.questions(words, np.eye(6) * there[..., None], RNG(9))

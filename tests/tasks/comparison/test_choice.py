@@ -64,6 +64,20 @@ def test_what_counts_has_no_network_or_stands_beside_it() -> None:
         assert recipe.finetune.select is not None
 
 
+@pytest.mark.parametrize("metric", ["perplexity", "perplexity_a_word"])
+def test_a_perplexity_chooses_among_what_reads_the_same_targets(metric: str) -> None:
+    recipe, given = "tasks/multi30k-en-de", [f"evaluate.metrics=[{metric}]"]
+    longer = "longer:stages.finetune.head.sequence_to_sequence.target_length=60"
+    with pytest.raises(RecipeError, match="longer reads up to 60 tokens of a target and multi30k"):
+        candidates_of(recipe, given, more=[longer])
+    fewer = "fewer:tokenizer.vocabulary_size=2000"
+    if metric == "perplexity":
+        with pytest.raises(RecipeError, match="fewer has other tokens than multi30k"):
+            candidates_of(recipe, given, more=[fewer])
+        given = ["evaluate.metrics=[chrf, perplexity]"]
+    assert "fewer" in [each.name for each in candidates_of(recipe, given, more=[fewer])]
+
+
 def test_fasttext_reads_the_labels_alone_with_settings_of_its_own() -> None:
     given = [
         "stages.finetune.head={sequence_classification: {class_weights: balanced, wide: true}}",

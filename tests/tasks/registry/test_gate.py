@@ -160,13 +160,15 @@ def test_rules_nobody_knows_are_the_recipes_error():
         decide("m", asked, model(2, 0.9), model(1, 0.9))
 
 
-def writer(version: int, nats: float, tokens: int = 4, rows: int = 200, text=None) -> Evidence:
+def writer(
+    version: int, nats: float, tokens: int = 4, rows: int = 200, text=None, words: float = 3
+) -> Evidence:
     """A version that finds about so many nats in targets of so many tokens."""
     drawn = np.random.default_rng(version).normal(nats, 0.5, rows)
     said = Predictions(
         tuple(f"r{i}" for i in range(rows)),
         ('["a b c"]',) * rows,
-        tuple(written(text, (each, tokens, 3)) for each in drawn),
+        tuple(written(text, (each, tokens, words)) for each in drawn),
         kind="text",
     )
     values = {"perplexity": float(np.exp(drawn.sum() / (tokens * rows)))}
@@ -197,10 +199,13 @@ def test_of_a_perplexity_a_rise_is_refused_and_a_fall_is_not():
 def test_perplexities_of_other_tokens_or_of_a_version_without_are_not_compared():
     asked = {"perplexity": {"not_above_champion_by": 0.2}}
     (check,) = decide("m", asked, writer(2, 7.0, tokens=5), writer(1, 7.0)).failed
-    assert check.observed == "not the same tokens"
-    assert "require perplexity_a_word instead" in check.says
+    assert check.observed == "not the same texts read"
+    assert "require perplexity_a_word, or where" in check.says
     words = {"perplexity_a_word": {"not_above_champion_by": 0.2}}
     assert failed(words, writer(2, 6.0, tokens=5), writer(1, 7.0)) == []
+    (check,) = decide("m", words, writer(2, 6.0, words=2.5), writer(1, 7.0)).failed
+    assert check.observed == "not the same texts read"
+    assert "its target_length" in check.says
     champion = writer(1, 7.0)
     plain = replace(champion.predictions, predicted=(written("a b c"),) * 200)
     before = replace(champion, predictions=plain)
@@ -210,6 +215,7 @@ def test_perplexities_of_other_tokens_or_of_a_version_without_are_not_compared()
         ).failed
         assert check.observed == "not defined"
         assert f"with {metric} in evaluate.metrics" in check.says
+        assert "promote NAME --version 2 --force" in check.says
 
 
 def test_a_lower_perplexity_of_a_baseline_is_said_and_a_higher_one_is_not():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from tests.tasks.lifecycle import Lifecycle
         ("MarianMTModel", "translation"),
         ("BertModel", "feature-extraction"),
         ("ElectraForPreTraining", None),
+        ("LxmertModel", None),
     ],
 )
 def test_the_task_follows_from_the_class_and_the_card_names_what_is_left_out(
@@ -33,6 +35,11 @@ def test_the_task_follows_from_the_class_and_the_card_names_what_is_left_out(
     root = made.store.root
     facts = facts_of(join(gather(root, made["package"]), gather(root, made["evaluation"])))
     assert facts is not None
+    if architecture == "LxmertModel":
+        last = facts.stages[-1]
+        settings = {**last.settings, "family": "lxmert"}
+        last = replace(last, preimage={**last.preimage, "settings": settings})
+        facts = replace(facts, stages=(*facts.stages[:-1], last))
     (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}), "utf-8")
     told = model_card(facts, "relations")
 
@@ -45,3 +52,6 @@ def test_the_task_follows_from_the_class_and_the_card_names_what_is_left_out(
     write_hub_card(facts, told, tmp_path, ["head one", "head two"])
     lacks = (tmp_path / "README.md").read_text("utf-8").split("## Not in this folder")[1]
     assert "\n- head one\n- head two\n\n## How to call it" in lacks
+    assert "The scores above are the whole model's." in lacks
+    write_hub_card(facts, "# A stage", tmp_path, ["head one"])
+    assert "scores" not in (tmp_path / "README.md").read_text("utf-8")
