@@ -44,13 +44,12 @@ class Score:
 
 
 class Questions(Protocol):
-    """What the T inputs of each of C stretches are asked.
+    """What the T inputs of each of C stretches are asked."""
 
-    Attributes:
-        rows: (…) int, rows of the output table that are asked about.
-    """
-
-    rows: np.ndarray
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows of the output table that are asked about, (…) int."""
+        ...
 
     def of_inputs(self) -> np.ndarray:
         """How many questions each input is asked, (C, T) float32."""
@@ -126,7 +125,8 @@ class SharedQuestions:
         """As `Questions.for_outputs`."""
         of_rows = np.ascontiguousarray(gradient.swapaxes(1, 2)) @ inputs  # (C, R, D)
         of_rows = of_rows.reshape(-1, of_rows.shape[-1])
-        return summed(self.rows.ravel(), of_rows, self.asked.sum(axis=1).ravel())
+        rows, total, asked = summed(self.rows.ravel(), of_rows, self.asked.sum(axis=1).ravel())
+        return rows, total, asked
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,10 @@ class Table:
             questions: (…) float32, how many questions each gradient is the sum of.
             rate: Learning rate.
         """
-        self.step(
-            *summed(words.ravel(), gradients.reshape(-1, gradients.shape[-1]), questions.ravel()),
-            rate,
+        rows, total, asked = summed(
+            words.ravel(), gradients.reshape(-1, gradients.shape[-1]), questions.ravel()
         )
+        self.step(rows, total, asked, rate)
 
     def step(self, rows: np.ndarray, total: np.ndarray, asked: np.ndarray, rate: float) -> None:
         """Go down the gradients of rows, each of which is there once.
