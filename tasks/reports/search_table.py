@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourstage.recipe.search import told
-from models.metrics import advantage
+from models.metrics import rank
 from tasks.reports.tables import markdown_table
 
 
@@ -16,7 +16,7 @@ def search_card(table: Mapping[str, Any]) -> str:
     places = list(best["settings"])
     metric = table["metric"]
     ranked = sorted(
-        table["points"], key=lambda point: (point is not best, -advantage(metric, point["mean"]))
+        table["points"], key=lambda point: (point is not best, -rank(metric, point["mean"]))
     )
     rows = [
         (

@@ -101,7 +101,9 @@ def test_chinese_words_have_vectors_that_are_asked_and_looked_up(
     (stage,) = (each for each in (somebody.home / "store" / "stage").iterdir() if each.is_dir())
     told = listener.types("nearest", str(stage), "北京", "--count", "3", "--json")
     assert told.code == 0, told.told()
+    # Without the segmenter 北京 would have no vector, and no word more than a character.
     assert len(told.json["nearest"]) == 3
+    assert any(len(each["word"]) > 1 for each in told.json["nearest"])
 
 
 def test_words_in_sentences_are_told_apart_by_layers_with_pictures(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from corpora.words import segmenter_settings
 from fourstage.digests import digest
@@ -327,25 +326,10 @@ def test_rows_are_asked_of_the_network_before_it_sees_labels(project: Project):
     ("metrics", "chooses"), [(["perplexity", "rougeL"], "rougeL"), (["perplexity"], "chrf")]
 )
 def test_a_baseline_which_has_no_perplexity_is_chosen_by_another_metric(
-    metrics: list[str], chooses: str, tmp_path: Path
+    metrics: list[str], chooses: str
 ):
-    head = {"sequence_to_sequence": {"target_length": 16}}
-    said = {
-        "name": "writes",
-        "family": "gpt2",
-        "size": "tiny",
-        "stages": [
-            {
-                "stage": "general",
-                "corpora": {"smoke_general": 1.0},
-                "objectives": {"causal_lm": {}},
-            },
-            {"stage": "finetune", "dataset": "smoke_text", "head": head},
-        ],
-        "evaluate": {"metrics": metrics},
-    }
-    (tmp_path / "writes.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
-    steps = plan_recipe(str(tmp_path / "writes.yaml")).steps
+    asked = [f"evaluate.metrics={metrics}"]
+    steps = plan_recipe("tasks/multi30k-en-de", asked, smoke=True).steps
     assert steps["baseline smoke_text"].settings["metric"] == chooses
     assert steps["evaluation"].settings["metrics"] == metrics
     assert steps["measurement finetune"].settings["metric"] == "perplexity"
