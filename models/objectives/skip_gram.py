@@ -37,7 +37,7 @@ class SkipGram(WindowObjective):
 
     It trains itself, by gradient descent without momentum on the rows that a block of text touches
     (`models.vectors`), because few of the rows of a table change in an update. Where it differs
-    from word2vec.c: a block of 256 words is one update, and 32 words share their noise words; the
+    from word2vec.c: a block of 512 words is one update, and 32 words share their noise words; the
     middle predicts the words around it, as in the paper, where the code swaps the two.
 
     Args:

@@ -75,11 +75,12 @@ class NegativeSampling:
     ) -> Questions:
         """As `Output.questions`: the words themselves, then the noise words."""
         noise = self.draw((len(words), NOISE_WORDS), rng)  # (C, K)
-        same = (words[:, :, None] == noise[:, None, :]).astype(np.float32)  # (C, J, K)
-        counted = pairs.sum(axis=2, keepdims=True) - pairs @ same  # (C, T, K)
+        predicted = np.ascontiguousarray(pairs.swapaxes(1, 2))  # (C, J, T)
+        same = (noise[:, :, None] == words[:, None, :]).astype(np.float32)  # (C, K, J)
+        counted = predicted.sum(axis=1, keepdims=True) - same @ predicted  # (C, K, T)
         counted *= np.float32(self.noise_words / NOISE_WORDS)
         rows = np.concatenate([words, noise], axis=1)
-        return SharedQuestions(rows, np.concatenate([pairs, counted], axis=2), pairs)
+        return SharedQuestions(rows, np.concatenate([predicted, counted], axis=1), predicted)
 
     def own_questions(
         self, words: np.ndarray, there: np.ndarray, rng: np.random.Generator
@@ -104,7 +105,9 @@ class HierarchicalSoftmax:
     """
 
     def __init__(self, frequencies: np.ndarray):
-        self._nodes, self._left, self._ends = paths(frequencies)
+        nodes, self._left, self._ends = paths(frequencies)
+        # Numbers of 16 bits, which are enough for most vocabularies, are sorted much faster.
+        self._nodes = nodes.astype(np.min_scalar_type(len(frequencies)))
         self._number = np.diff(self._ends, prepend=0)
 
     def _paths(self, words: np.ndarray) -> np.ndarray:
@@ -122,7 +125,7 @@ class HierarchicalSoftmax:
         stretch, place = np.divmod(place, words.shape[1])
         paths = self._paths(words.ravel())
         nodes, left = self._nodes[paths], self._left[paths]
-        order = np.argsort(stretch * len(self._ends) + nodes, kind="stable")
+        order = np.lexsort((nodes, stretch.astype(np.min_scalar_type(len(words)))))
         stretch, place, nodes, left = stretch[order], place[order], nodes[order], left[order]
         new = np.ones(len(nodes), bool)
         new[1:] = (nodes[1:] != nodes[:-1]) | (stretch[1:] != stretch[:-1])
@@ -131,11 +134,12 @@ class HierarchicalSoftmax:
         slot -= slot[first][stretch]
         rows = np.zeros((len(words), int(slot.max()) + 1), np.int64)
         rows[stretch, slot] = nodes
-        passed = np.zeros((*words.shape, rows.shape[1]), np.float32)  # (C, J, R)
-        passed[stretch, place, slot] = 1.0
+        passed = np.zeros((*rows.shape, words.shape[1]), np.float32)  # (C, R, J)
+        passed[stretch, slot, place] = 1.0
         turned = np.zeros_like(passed)
-        turned[stretch, place, slot] = left
-        return SharedQuestions(rows, pairs @ passed, pairs @ turned)
+        turned[stretch, slot, place] = left
+        predicted = np.ascontiguousarray(pairs.swapaxes(1, 2))  # (C, J, T)
+        return SharedQuestions(rows, passed @ predicted, turned @ predicted)
 
     def own_questions(
         self, words: np.ndarray, there: np.ndarray, rng: np.random.Generator

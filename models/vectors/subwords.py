@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +14,32 @@ from scipy.sparse import csr_array
 
 from models.layers.scorer import ScorerLayer
 from models.stage_format import SUBWORDS, head_file
-from models.vectors.tables import Table, step_rates, summed
+from models.vectors.tables import Table, summed
 
 ROWS = "rows"
 
 
-def ngram_hash(ngram: str) -> int:
+def ngram_hash(ngram: str, value: int = 2_166_136_261) -> int:
     """FNV-1a of 32 bits over the UTF-8 bytes, each widened as a signed number.
 
     Bytes from 128 on thus set the upper 24 bits, too, so that other hashes than FNV-1a's come out
     for all but ASCII. Files of the original tool need it.
 
+    Args:
+        ngram: Characters.
+        value: The hash of what comes before them; FNV's basis where nothing does.
+
     Reference:
         ``Dictionary::hash`` in fastText.
     """
-    value = 2_166_136_261
     for byte in ngram.encode():
         signed = byte | 0xFFFFFF00 if byte > 127 else byte
         value = ((value ^ signed) * 16_777_619) & 0xFFFFFFFF
     return value
 
 
-def ngrams(word: str, shortest: int, longest: int) -> list[str]:
-    """The n-grams of ``<word>`` in characters, by place, then by length.
+def ngram_hashes(word: str, shortest: int, longest: int) -> list[int]:
+    """The hashes of the n-grams of ``<word>`` in characters, by place, then by length.
 
     Its first and last character alone are not among them.
 
@@ -48,12 +52,17 @@ def ngrams(word: str, shortest: int, longest: int) -> list[str]:
         Bojanowski et al. 2017, arXiv 1607.04606, 3.2; ``Dictionary::computeSubwords`` in fastText.
     """
     marked = f"<{word}>"
-    return [
-        marked[start:end]
-        for start in range(len(marked))
-        for end in range(start + max(1, shortest), min(start + longest, len(marked)) + 1)
-        if shortest and not (end - start == 1 and (start == 0 or end == len(marked)))
-    ]
+    last = len(marked) - 1
+    found = []
+    for start in range(len(marked) if shortest else 0):
+        value = ngram_hash(marked[start])
+        if shortest == 1 and 0 < start < last:
+            found.append(value)
+        for end in range(start + 1, min(start + longest, len(marked))):
+            value = ngram_hash(marked[end], value)
+            if end - start >= shortest - 1:
+                found.append(value)
+    return found
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,8 @@ class Subwords:
 
     def of(self, word: str) -> list[int]:
         """The rows of a word's n-grams."""
-        found = ngrams(word, self.shortest, self.longest) if self.buckets else []
-        return [self.vocabulary_size + ngram_hash(ngram) % self.buckets for ngram in found]
+        found = ngram_hashes(word, self.shortest, self.longest) if self.buckets else []
+        return [self.vocabulary_size + value % self.buckets for value in found]
 
     def members(self, words: Sequence[str | None]) -> csr_array:
         """(V, V + buckets) float32, how often each row is in a word; its own row is there once.
@@ -85,7 +94,7 @@ class Subwords:
         """
         rows = [[i, *(self.of(word) if word else ())] for i, word in enumerate(words)]
         ends = np.cumsum([0, *map(len, rows)])
-        columns = np.concatenate([np.array(row) for row in rows])
+        columns = np.fromiter(chain.from_iterable(rows), np.int32, ends[-1])
         ones = np.ones(len(columns), np.float32)
         shape = (self.vocabulary_size, self.vocabulary_size + self.buckets)
         return csr_array((ones, columns, ends), shape=shape)
@@ -127,10 +136,12 @@ class SubwordTable(Table):
 
     members: csr_array
     _sizes: np.ndarray = field(init=False)
+    _place: np.ndarray = field(init=False)  # (V + buckets,), where a row is among those of a step
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.members.indptr).astype(np.float32)
         object.__setattr__(self, "_sizes", sizes[:, None])
+        object.__setattr__(self, "_place", np.empty(len(self.array), np.int32))
 
     def vectors(self, words: np.ndarray) -> np.ndarray:
         """The vectors of words, (…) → (…, D)."""
@@ -146,11 +157,13 @@ class SubwordTable(Table):
             words.ravel(), gradients.reshape(-1, gradients.shape[-1]), questions.ravel()
         )
         chosen = self.members[found]
-        rows, place = np.unique(chosen.indices, return_inverse=True)
+        ordered = np.sort(chosen.indices)
+        rows = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        # `np.unique` with its inverse sorts places, several times more slowly.
+        self._place[rows] = np.arange(len(rows))
         shape = (len(found), len(rows))
-        into = csr_array((chosen.data, place, chosen.indptr), shape=shape).T
-        rates = step_rates(into @ asked, rate)
-        self.array[rows] -= rates[:, None] * (into @ total)
+        into = csr_array((chosen.data, self._place[chosen.indices], chosen.indptr), shape=shape).T
+        self.step(rows, into @ total, into @ asked, rate)
 
 
 class SubwordRows(ScorerLayer):

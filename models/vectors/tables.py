@@ -95,4 +95,6 @@ class Table:
             asked: (m,), how many questions it is the sum of.
             rate: Learning rate.
         """
-        self.array[rows] -= step_rates(asked, rate)[:, None] * total
+        moved = np.take(self.array, rows, axis=0)
+        moved -= step_rates(asked, rate)[:, None] * total
+        self.array[rows] = moved

@@ -42,9 +42,10 @@ class AllWords(NegativeSampling):
 
     def questions(self, words: np.ndarray, pairs: np.ndarray, rng: np.random.Generator):
         every = np.arange(len(self.noise))
-        drawn = pairs.sum(axis=2, keepdims=True) * self.noise * self.noise_words
+        predicted = pairs.swapaxes(1, 2)
+        drawn = predicted.sum(axis=1, keepdims=True) * self.noise[:, None] * self.noise_words
         rows = np.concatenate([words, np.broadcast_to(every, (len(words), len(every)))], axis=1)
-        return SharedQuestions(rows, np.concatenate([pairs, drawn], axis=2), pairs)
+        return SharedQuestions(rows, np.concatenate([predicted, drawn], axis=1), predicted)
 
 
 def test_the_optimum_of_skip_gram_is_pmi_less_log_k() -> None:

@@ -18,11 +18,11 @@ RNG = np.random.default_rng
 def loss_by_hand(inputs: np.ndarray, outputs: np.ndarray, asked: np.ndarray, yes: np.ndarray):
     """The sum of -log σ(x·y) for each yes and of -log σ(-x·y) for each no, one by one."""
     total = 0.0
-    for c, t, r in np.ndindex(asked.shape):
+    for c, r, t in np.ndindex(asked.shape):
         logit = float(inputs[c, t] @ outputs[c, r])
-        yeses = yes[c, t, r] if r < yes.shape[2] else 0.0
+        yeses = yes[c, r, t] if r < yes.shape[1] else 0.0
         total += yeses * np.log1p(np.exp(-logit))
-        total += (asked[c, t, r] - yeses) * np.log1p(np.exp(logit))
+        total += (asked[c, r, t] - yeses) * np.log1p(np.exp(logit))
     return total
 
 
@@ -51,7 +51,7 @@ def test_loss_and_gradients_are_those_of_the_equations() -> None:
     rng = RNG(0)
     inputs, table = rng.normal(size=(2, 3, 4)), rng.normal(size=(6, 4))
     yes = rng.integers(0, 2, (2, 3, 3)).astype(float)
-    asked = np.concatenate([yes + rng.integers(0, 2, yes.shape), rng.random((2, 3, 2))], axis=2)
+    asked = np.concatenate([yes + rng.integers(0, 2, yes.shape), rng.random((2, 2, 3))], axis=1)
     rows = rng.integers(0, 6, (2, 5))
     questions = SharedQuestions(rows, asked, yes)
     check_gradients(questions, inputs, table, lambda: loss_by_hand(inputs, table[rows], asked, yes))
@@ -73,16 +73,16 @@ def test_loss_and_gradients_of_own_questions_are_those_of_the_equations() -> Non
 
 def test_right_answers_are_counted() -> None:
     inputs, outputs = np.ones((1, 1, 1)), np.array([[[2.0], [-3.0], [1.0], [-1.0]]])
-    asked = np.array([[[1.0, 1, 1, 2]]])
-    questions = SharedQuestions(np.zeros((1, 4), int), asked, np.ones((1, 1, 2)))
+    asked = np.array([[[1.0], [1], [1], [2]]])
+    questions = SharedQuestions(np.zeros((1, 4), int), asked, np.ones((1, 2, 1)))
     score, _ = questions.answered(inputs, outputs, 2.0)
     assert (score.right, score.questions) == (3.0, 5.0)
 
 
 def test_large_logits_do_not_overflow() -> None:
     inputs, outputs = np.full((1, 1, 1), 500.0, np.float32), np.array([[[1.0], [-1.0]]], np.float32)
-    asked = np.ones((1, 1, 2), np.float32)
-    questions = SharedQuestions(np.zeros((1, 2), int), asked, asked[..., 1:] * 0)
+    asked = np.ones((1, 2, 1), np.float32)
+    questions = SharedQuestions(np.zeros((1, 2), int), asked, asked[:, 1:] * 0)
     score, gradient = questions.answered(inputs, outputs, 1.0)
     assert score.loss == pytest.approx(500.0)
     assert questions.for_inputs(gradient, outputs)[0, 0, 0] == pytest.approx(1.0)
@@ -103,12 +103,12 @@ def test_each_pair_is_asked_as_often_as_k_noise_words_that_are_not_its_own_word(
     pairs = rng.integers(0, 2, (2, 3, 7)).astype(np.float32)
     made = NegativeSampling(np.full(6, 1 / 6), 4, 0.75).questions(words, pairs, RNG(3))
     assert np.array_equal(made.rows[:, :7], words)
-    assert np.array_equal(made.yes, pairs)
-    assert np.array_equal(made.asked[..., :7], pairs)
+    assert np.array_equal(made.yes, pairs.swapaxes(1, 2))
+    assert np.array_equal(made.asked[:, :7], pairs.swapaxes(1, 2))
     for c, t, k in np.ndindex(2, 3, NOISE_WORDS):
         noise = made.rows[c, 7 + k]
         counted = sum(pairs[c, t, j] for j in range(7) if words[c, j] != noise)
-        assert made.asked[c, t, 7 + k] == pytest.approx(counted * 4 / NOISE_WORDS)
+        assert made.asked[c, 7 + k, t] == pytest.approx(counted * 4 / NOISE_WORDS)
 
 
 def path_of(frequencies: np.ndarray) -> list[list[tuple[int, int]]]:
@@ -163,8 +163,8 @@ def test_a_stretch_asks_about_each_path_as_often_as_it_is_predicted() -> None:
                 asked[node] += pairs[c, t, j]
                 yes[node] += pairs[c, t, j] * turn
         found = np.zeros((2, 12))
-        np.add.at(found[0], made.rows[c], made.asked[c, t])
-        np.add.at(found[1], made.rows[c], made.yes[c, t])
+        np.add.at(found[0], made.rows[c], made.asked[c, :, t])
+        np.add.at(found[1], made.rows[c], made.yes[c, :, t])
         assert np.array_equal(found, [asked, yes])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.vectors.subwords import Subwords, SubwordTable, ngram_hash, ngrams
+from models.vectors.subwords import Subwords, SubwordTable, ngram_hash, ngram_hashes
 
 # FNV-1a with signed bytes, computed apart from the code; for ASCII it is plain FNV-1a.
 HASHES = {
@@ -24,12 +24,18 @@ def test_hashes_are_those_of_the_original_tool(ngram, value) -> None:
     assert ngram_hash(ngram) == value
 
 
-def test_ngrams_are_of_characters_and_not_of_bytes() -> None:
-    of_where = "<wh <whe <wher <where whe wher where where> her here here> ere ere> re>"
-    assert ngrams("where", 3, 6) == of_where.split()
-    assert ngrams("中文", 3, 6) == ["<中文", "<中文>", "中文>"]
-    assert ngrams("中", 1, 3) == ["<中", "<中>", "中", "中>"]
-    assert ngrams("where", 0, 0) == []
+@pytest.mark.parametrize(
+    ("word", "lengths", "ngrams"),
+    [
+        ("here", (3, 6), "<he <her <here <here> her here here> ere ere> re>"),
+        ("中文", (3, 6), "<中文 <中文> 中文>"),
+        ("中", (1, 3), "<中 <中> 中 中>"),
+        ("ab", (2, 2), "<a ab b>"),
+        ("where", (0, 0), ""),
+    ],
+)
+def test_ngrams_are_of_characters_and_not_of_bytes(word, lengths, ngrams) -> None:
+    assert ngram_hashes(word, *lengths) == [ngram_hash(ngram) for ngram in ngrams.split()]
 
 
 def test_a_word_is_the_mean_of_its_row_and_its_ngrams_rows() -> None:
@@ -40,10 +46,10 @@ def test_a_word_is_the_mean_of_its_row_and_its_ngrams_rows() -> None:
     found = table.vectors(np.array([[0, 1], [2, 1]]))
     assert np.array_equal(found[0, 0], rows[0])
     for word, vector in (("where", found[0, 1]), ("her", found[1, 0])):
-        own = [words.index(word), *(3 + ngram_hash(n) % 50 for n in ngrams(word, 3, 4))]
+        own = [words.index(word), *(3 + value % 50 for value in ngram_hashes(word, 3, 4))]
         assert np.abs(vector - rows[own].mean(axis=0)).max() < 1e-6
     unseen = made.unseen("there", rows)
-    own = [3 + ngram_hash(n) % 50 for n in ngrams("there", 3, 4)]
+    own = [3 + value % 50 for value in ngram_hashes("there", 3, 4)]
     assert np.abs(unseen - rows[own].mean(axis=0)).max() < 1e-6
     assert made.unseen("", rows) is None
 
