@@ -25,7 +25,7 @@ from fourstage.recipe.resolved import (
     ResolvedUnits,
     of_last_network,
 )
-from fourstage.recipe.schema import STAGE_KINDS, Recipe, Tokenizer
+from fourstage.recipe.schema import STAGE_KINDS, Recipe, WrittenTokenizer
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.starts import ENTITIES
@@ -236,7 +236,7 @@ class _Resolution:
         return replace(stage, tokenizer=self._tokenizer(said, [stage], f"{at}.tokenizer"))
 
     def _tokenizer(
-        self, said: Tokenizer | None, stages: Sequence[ResolvedStage], at: str
+        self, said: WrittenTokenizer | None, stages: Sequence[ResolvedStage], at: str
     ) -> ResolvedTokenizer:
         scheme = said.scheme if said and said.scheme else defaults.SCHEME
         facts = self._scheme(scheme)
@@ -277,7 +277,7 @@ class _Resolution:
             segmenter=self._segmenter(said, scheme, at),
         )
 
-    def _minimum_count(self, said: Tokenizer | None, scheme: str, at: str) -> int:
+    def _minimum_count(self, said: WrittenTokenizer | None, scheme: str, at: str) -> int:
         """Smallest count of a word of the vocabulary; 0 for a scheme without this setting."""
         usual = self._scheme(scheme).get("MINIMUM_COUNT", 0)
         if said is None or said.minimum_count is None:
@@ -286,7 +286,7 @@ class _Resolution:
             self._lacking(scheme, "MINIMUM_COUNT", f"{at}.minimum_count")
         return said.minimum_count
 
-    def _segmenter(self, said: Tokenizer | None, scheme: str, at: str) -> str | None:
+    def _segmenter(self, said: WrittenTokenizer | None, scheme: str, at: str) -> str | None:
         """Who cuts Chinese text into the words of the vocabulary; None: nobody."""
         if said is None or said.segmenter is None:
             return None
@@ -301,7 +301,7 @@ class _Resolution:
             place, f"{scheme} has no such setting; schemes with it: {', '.join(having)}"
         )
 
-    def _marks(self, said: Tokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
+    def _marks(self, said: WrittenTokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
         """Strings of a text that are tokens of their own."""
         if said is None or said.marks is None:
             return ()
@@ -371,7 +371,7 @@ class _Resolution:
         )
 
     def _learn_from(
-        self, said: Tokenizer | None, stages: Sequence[ResolvedStage], at: str
+        self, said: WrittenTokenizer | None, stages: Sequence[ResolvedStage], at: str
     ) -> tuple[str, ...]:
         """Names of the texts from which the vocabulary is learned."""
         if said is not None and said.learn_from is not None:

@@ -90,7 +90,7 @@ class Part(BaseModel):
         return self
 
 
-class Tokenizer(Part):
+class WrittenTokenizer(Part):
     """How text becomes ids."""
 
     a_key_of = "tokenizer"
@@ -443,7 +443,7 @@ class Stage(Part):
     """A network to use instead of training stage general: ``hf:owner/name@commit``,
     ``folder:path``, or ``models:/name@alias`` (or ``models:/name/3``) for a registered version as
     it was before fine-tuning."""
-    tokenizer: Tokenizer | None = None
+    tokenizer: WrittenTokenizer | None = None
     """A vocabulary of its own, for a stage whose network another one takes a table from, such as
     the names of a knowledge graph."""
     starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
@@ -789,7 +789,7 @@ class Recipe(Part):
     """Network: the name of a file in ``models/families``."""
     size: Size | None = None
     """Name of a size in the family's file, or the network's own arguments; omit with `init`."""
-    tokenizer: Tokenizer | None = None
+    tokenizer: WrittenTokenizer | None = None
     units: Units | None = None
     seed: Seed | None = None
     seeds: Seeds | None = None

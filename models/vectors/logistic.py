@@ -19,7 +19,7 @@ from models.vectors.tables import grouped, summed
 
 
 @dataclass(frozen=True)
-class Score:
+class QuestionSums:
     """Sums over questions.
 
     Attributes:
@@ -34,8 +34,8 @@ class Score:
     questions: float = 0.0
     pairs: float = 0.0
 
-    def __add__(self, other: Score) -> Score:
-        return Score(
+    def __add__(self, other: QuestionSums) -> QuestionSums:
+        return QuestionSums(
             self.loss + other.loss,
             self.right + other.right,
             self.questions + other.questions,
@@ -57,7 +57,7 @@ class Questions(Protocol):
 
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray]:
+    ) -> tuple[QuestionSums, np.ndarray]:
         """The loss, and its gradient for the logits.
 
         Args:
@@ -109,7 +109,7 @@ class SharedQuestions:
 
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray]:
+    ) -> tuple[QuestionSums, np.ndarray]:
         """As `Questions.answered`; the gradient is (C, T, R)."""
         # A copy, because products with a transposed view of a small matrix are slower.
         logits = inputs @ np.ascontiguousarray(outputs.swapaxes(1, 2))
@@ -149,7 +149,7 @@ class OwnQuestions:
 
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray]:
+    ) -> tuple[QuestionSums, np.ndarray]:
         """As `Questions.answered`; the gradient is (Q,)."""
         asking = np.repeat(inputs.reshape(-1, inputs.shape[-1]), self.number.ravel(), axis=0)
         logits = np.einsum("qd,qd->q", asking, outputs)
@@ -176,7 +176,7 @@ class OwnQuestions:
 
 def _answered(
     logits: np.ndarray, asked: np.ndarray, yes: np.ndarray, pairs: float
-) -> tuple[Score, np.ndarray]:
+) -> tuple[QuestionSums, np.ndarray]:
     """The score, and the loss's gradient for logits (…, R); of `asked` (…, R), `yes` (…, Y)."""
     some = (..., slice(yes.shape[-1]))  # the outputs that have a yes
     half = np.tanh(0.5 * logits)
@@ -191,4 +191,4 @@ def _answered(
     # A no is right below 0. What has the answer yes is right above 0 instead.
     right = number - float(np.vdot(asked, positive))
     right += 2.0 * float(np.vdot(yes, positive[some])) - float(yes.sum(dtype=np.float64))
-    return Score(loss, right, number, pairs), gradient
+    return QuestionSums(loss, right, number, pairs), gradient
