@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from models.protocols import Capability, Context
+from models.vectors.context_windows import Block
 from models.vectors.logistic import QuestionSums
 from models.vectors.objective import WindowObjective
 from models.vectors.training import Settings, Vectors
-from models.vectors.windows import Block
 
 NEEDS = ("static",)
 PROVIDES = ()

@@ -29,11 +29,11 @@ from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
 from models.vectors.context import ContextVectors, array_of
+from models.vectors.context_windows import Block, blocks
 from models.vectors.logistic import QuestionSums
 from models.vectors.outputs import HierarchicalSoftmax, NegativeSampling, Output
 from models.vectors.subwords import SubwordRows, SubwordTable, subwords_of
 from models.vectors.tables import Table
-from models.vectors.windows import Block, blocks
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tasks.steps.answers import texts_of
 from tasks.steps.durable import durable
+from tasks.steps.prediction_columns import texts_of
 from tasks.steps.tokens import load_tokenizer
 from tasks.store.artifacts import Findings
 from tasks.store.kept import kept_rows, kept_texts

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.steps.answers import texts_of
 from tasks.steps.durable import durable
+from tasks.steps.prediction_columns import texts_of
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings
 from tasks.store.kept import kept_rows

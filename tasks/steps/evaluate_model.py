@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tasks.steps.answers import rivals_of, texts_of
 from tasks.steps.durable import durable
 from tasks.steps.fit_baseline import SEEING
+from tasks.steps.prediction_columns import rivals_of, texts_of
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import GATE_PREDICTIONS, PREDICTIONS

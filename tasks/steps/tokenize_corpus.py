@@ -107,7 +107,7 @@ def _tokenised(
     folder: Path, pieces: Pieces, documents: Iterable[tuple[str, str, str]]
 ) -> dict[str, Any]:
     """Write shards and profile; returns the counts and the unigram loss."""
-    from models.evaluation.unigram import unigram_loss
+    from models.evaluation.unigram_loss import unigram_loss
 
     facts, often = tokenize(folder / DOCUMENTS, folder / PROFILE, pieces, documents)
     return {**facts, "unigram_loss": unigram_loss(often["train"], often["heldout"])}

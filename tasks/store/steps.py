@@ -98,20 +98,20 @@ CODE = {
     ),
     "evaluation": (
         "tasks.steps.evaluate_model",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "tasks.store.predictions",
         "models.evaluation.predict",
         LOADING,
     ),
     "probe": (
         "tasks.steps.probe_network",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "models.evaluation.probe",
         LOADING,
     ),
     "few_shot": (
         "tasks.steps.ask_in_context",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "tasks.store.kept",
         "tasks.store.predictions",
         "models.evaluation.few_shot.protocol",
@@ -121,7 +121,7 @@ CODE = {
     ),
     "prototypes": (
         "tasks.steps.compare_prototypes",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "tasks.store.kept",
         "tasks.store.predictions",
         "models.evaluation.prototypes",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from models.answers.choice import Choice
-from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival, most_frequent
 

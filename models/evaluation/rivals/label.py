@@ -13,7 +13,7 @@ import numpy as np
 
 from fourstage.label_order import in_order
 from models.answers.label import Label
-from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival, most_frequent
 

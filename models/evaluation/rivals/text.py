@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from models.answers.text import Text, texts_of
-from models.evaluation.ngrams import Grams
+from models.evaluation.ngram_features import Grams
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival, most_frequent
 from models.served.words import word_spans

@@ -12,7 +12,8 @@ from fourstage.command.project import make_project
 from fourstage.errors import RecipeError, UnknownNameError
 from models.catalogue import file_of
 from tasks.comparison.candidates import candidates_of
-from tasks.comparison.choice import (
+from tasks.comparison.choice_report import choice_page, least_difference
+from tasks.comparison.model_choice import (
     Meter,
     ModelChoice,
     close_round,
@@ -20,7 +21,6 @@ from tasks.comparison.choice import (
     open_choice,
     table_of,
 )
-from tasks.comparison.choice_report import choice_page, least_difference
 from tasks.planning.plan import plan_recipe
 from tests.corpora.made_up import rows, write
 
