@@ -307,11 +307,7 @@ class _Resolution:
             return ()
         special = self._scheme(scheme).get("SPECIAL_TOKENS", ())
         if "MARKS" not in self._scheme(scheme):
-            having = [n for n in catalogue.names("tokenizers") if "MARKS" in self._scheme(n)]
-            self.ledger.fault(
-                f"{at}.marks",
-                f"{scheme} splits all of a text; schemes with marks: {', '.join(having)}",
-            )
+            self._lacking(scheme, "MARKS", f"{at}.marks")
         for i, mark in enumerate(said.marks):
             if not is_mark(mark):
                 wrong = (
