@@ -132,7 +132,7 @@ def named(row: Row, number: int) -> Row:
     return {"id": row["id"]} if "id" in row else {"row": number}
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return ["" if each is None else str(each) for each in values]
 

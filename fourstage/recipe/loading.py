@@ -225,7 +225,7 @@ def _replaced(key: str, stage: Mapping[str, Any]) -> bool:
     return any(other in stage for other in INSTEAD_OF.get(key, ()))
 
 
-def _stage_name(stage: Any) -> str | None:
+def _stage_name(stage: object) -> str | None:
     if not isinstance(stage, dict):
         return None
     name = stage.get("name", stage.get("stage"))
@@ -356,7 +356,7 @@ def _drop_left_out(
             known[place] = said
 
 
-def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[RecipeError]:
+def _nothings(value: object, path: Place, where: Mapping[Place, str]) -> list[RecipeError]:
     """Faults for keys without a value, which are a mistake, not a default."""
     if value is None:
         return [
@@ -378,7 +378,7 @@ def _unknown_names(
     """Faults for unknown families, tokenizers, objectives and heads."""
     found: list[RecipeError | None] = []
 
-    def check(path: Place, name: Any, kind: str, folders: Sequence[Path] = folders) -> None:
+    def check(path: Place, name: object, kind: str, folders: Sequence[Path] = folders) -> None:
         if isinstance(name, str):
             place = f"{source_of(path, where)}: {path_text(path)}"
             there = catalogue.names(kind, folders)
@@ -414,7 +414,7 @@ def _without_echo(faults: Sequence[RecipeError]) -> list[RecipeError]:
     ]
 
 
-def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
+def _changed(before: object, after: object, path: Place = ()) -> dict[Place, str]:
     """Places where the smoke version differs."""
     if before == after:
         return {}
@@ -427,7 +427,7 @@ def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
     return {k: v for key, b, a in pairs for k, v in _changed(b, a, (*path, key)).items()}
 
 
-def _origins(value: Any, where: Mapping[Place, str], path: Place = ()) -> dict[Place, str]:
+def _origins(value: object, where: Mapping[Place, str], path: Place = ()) -> dict[Place, str]:
     """The origin of each single value."""
     if isinstance(value, dict) and value:
         children: list[tuple[str | int, Any]] = list(value.items())

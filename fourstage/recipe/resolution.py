@@ -601,7 +601,7 @@ class _Resolution:
                         " (`answers: label`), more than the one that its `where` lets through",
                     )
 
-    def _classes(self, where: str, learned: Any, pictured: Sequence[str]) -> None:
+    def _classes(self, where: str, learned: object, pictured: Sequence[str]) -> None:
         """Check that the pictures of a stage have the classes that are learned of a detector."""
         for name in pictured:
             classes = self.ledger.classes(name)

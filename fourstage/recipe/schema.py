@@ -44,7 +44,7 @@ Weights = Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
+def _plain(value: object, depth: int = 0) -> object:
     """Check that settings of parts are plain; the rest is checked against the part's own file."""
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
@@ -60,7 +60,7 @@ Settings = dict[str, Setting]
 WrittenValues = Annotated[tuple[Setting, ...], Field(strict=False, min_length=1, max_length=50)]
 
 
-def _is_mapping(value: Any) -> str:
+def _is_mapping(value: object) -> str:
     return "mapping" if isinstance(value, (dict, BaseModel)) else "text"
 
 

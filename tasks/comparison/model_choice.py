@@ -298,7 +298,7 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
     return turn
 
 
-def _turn(number: int, sizes: Sequence[int], **said: Any) -> dict[str, Any]:
+def _turn(number: int, sizes: Sequence[int], **said: object) -> dict[str, Any]:
     begun: dict[str, Any] = {"tried": {}, "spent": {}}
     return {"number": number, "sizes": list(sizes), "left_out": {}, **said, **begun}
 

@@ -93,7 +93,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     learned = TokenisedRows(tokenized.path(ROWS), "train").answers
     names = answers.names(learned) if answers.is_class else ()
 
-    def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
+    def score(predicted: np.ndarray, which: slice | np.ndarray = slice(None)) -> dict[str, float]:
         found = scores(answers, true[which], predicted[which], settings["metrics"])
         return {metric: value for metric, value in found.items() if not isnan(value)}
 

@@ -113,7 +113,7 @@ def _tokenised(
     return {**facts, "unigram_loss": unigram_loss(often["train"], often["heldout"])}
 
 
-def _pieces(step: Bound, tokenizer: Any) -> Pieces:
+def _pieces(step: Bound, tokenizer: Tokenizer) -> Pieces:
     settings = step.step.settings
     return Pieces(
         tokenizer,

@@ -372,6 +372,6 @@ def _versions(kind: str) -> dict[str, str]:
     return {name: version(name) for name in VERSIONS[kind]}
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = "–" if value is None else str(value)
     return text[:12] + "…" if len(text) == 64 else text[:80]
