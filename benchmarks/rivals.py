@@ -14,7 +14,7 @@ from data_contracts.records import Row
 from data_contracts.sources import load_source
 from models.catalogue import find
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rows, fit
+from models.evaluation.rivals import RawRows, fit
 
 SETS = {
     "chemprot": "micro_f1",
@@ -35,7 +35,7 @@ SETS = {
 }
 
 
-def rows_of(name: str) -> tuple[str, dict[str, Rows]]:
+def rows_of(name: str) -> tuple[str, dict[str, RawRows]]:
     """The kind of answer of a source, and its rows by split."""
     source = load_source(name, [])
     found: dict[str, list[Row]] = {}
@@ -45,12 +45,12 @@ def rows_of(name: str) -> tuple[str, dict[str, Rows]]:
     return source.answers, {split: _rows(some) for split, some in found.items()}
 
 
-def _rows(rows: list[Row]) -> Rows:
+def _rows(rows: list[Row]) -> RawRows:
     columns = [[row.text for row in rows]]
     if rows[0].text_pair is not None:
         columns.append([row.text_pair or "" for row in rows])
     choices = [row.choices or () for row in rows]
-    return Rows(tuple(columns), [row.label for row in rows], choices if any(choices) else None)
+    return RawRows(tuple(columns), [row.label for row in rows], choices if any(choices) else None)
 
 
 def main() -> None:

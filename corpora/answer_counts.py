@@ -19,7 +19,7 @@ _WORDS = {
 }
 
 
-class Answered(Protocol):
+class AnswerFacts(Protocol):
     """What is known of a row's answer.
 
     Attributes:
@@ -33,7 +33,7 @@ class Answered(Protocol):
     num_answers: int
 
 
-def answer_counts(kind: str, rows: Mapping[str, Sequence[Answered]]) -> dict[str, Any]:
+def answer_counts(kind: str, rows: Mapping[str, Sequence[AnswerFacts]]) -> dict[str, Any]:
     """Counts for people and reports, by split.
 
     Args:
@@ -95,7 +95,7 @@ def answer_table(counts: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return table
 
 
-def check_learnable(source: Source, train: Sequence[Answered]) -> None:
+def check_learnable(source: Source, train: Sequence[AnswerFacts]) -> None:
     """Check that the training rows have different answers; labels are left to the contract.
 
     Raises:
@@ -121,7 +121,7 @@ def _written(number: float | None) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
 
 
-def _range(rows: Sequence[Answered]) -> dict[str, float]:
+def _range(rows: Sequence[AnswerFacts]) -> dict[str, float]:
     numbers = [float(row.answer) for row in rows]
     if not numbers:
         return {}

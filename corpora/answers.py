@@ -60,7 +60,7 @@ class UnusableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CanonicalAnswer:
     """A canonical answer.
 
     Attributes:
@@ -76,7 +76,7 @@ class Answer:
 
 def answer_of(
     value: Any, source: Source, text: str, pair: str | None, choices: Sequence[str] | None
-) -> Answer:
+) -> CanonicalAnswer:
     """The canonical answer of a row.
 
     Args:
@@ -98,10 +98,10 @@ def answer_of(
     if kind == "extract":
         assert pair is not None
         answers, mended = _extracted(value, pair)
-        return Answer(_json(answers), kind, mended)
+        return CanonicalAnswer(_json(answers), kind, mended)
     if kind == "text":
         references, mended = _references(value, source)
-        return Answer(_json(references), kind, mended)
+        return CanonicalAnswer(_json(references), kind, mended)
     match kind:
         case "number":
             found = json.dumps(number_of(value))
@@ -113,10 +113,10 @@ def answer_of(
             found = choice_of(value, len(choices or ()))
         case _:
             found = label_of(value)[0]
-    return Answer(found, kind)
+    return CanonicalAnswer(found, kind)
 
 
-def tagged(tokens: Any, tags: Any, source: Source) -> tuple[str, Answer]:
+def tagged(tokens: Any, tags: Any, source: Source) -> tuple[str, CanonicalAnswer]:
     """The text and the spans of a row that has words and tags.
 
     Raises:
@@ -137,7 +137,7 @@ def tagged(tokens: Any, tags: Any, source: Source) -> tuple[str, Answer]:
     spans = [[places[first][0], places[behind - 1][1], kind] for first, behind, kind in found]
     for _, _, kind in found:
         _check_name(kind)
-    return text, Answer(_json(spans), "spans")
+    return text, CanonicalAnswer(_json(spans), "spans")
 
 
 def names_in(kind: str, answer: str) -> tuple[str, ...]:
@@ -226,14 +226,14 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _label(value: Any, source: Source) -> Answer:
+def _label(value: Any, source: Source) -> CanonicalAnswer:
     text, kind = label_of(value)
     if kind == STRUCTURE:
         raise UnusableError("a list or a mapping instead of one label")
     if source.label_names:
-        return Answer(_name(value, source), "text")
+        return CanonicalAnswer(_name(value, source), "text")
     _check_name(text)
-    return Answer(text, kind)
+    return CanonicalAnswer(text, kind)
 
 
 def _name(value: Any, source: Source) -> str:

@@ -37,13 +37,13 @@ def contaminated(
     Returns:
         (rows,) bool.
     """
-    grams = _Grams(rows, words)
+    grams = _RowNgrams(rows, words)
     for document in documents:
         grams.read(document)
     return grams.found(len(rows))
 
 
-class _Grams:
+class _RowNgrams:
     """The n-grams of rows, by kind of unit and length, and which of them were read."""
 
     def __init__(self, rows: Sequence[Sequence[str]], words: int):

@@ -20,8 +20,7 @@ from corpora.region_readers import npz, parquet, tsv
 from corpora.regions import SUFFIXES, NoRegionsError, Regions, regions_of
 from corpora.snapshot import Snapshot
 from data_contracts.records import Row
-from data_contracts.sources import Pictures as Named
-from data_contracts.sources import Source
+from data_contracts.sources import Pictures, Source
 from fourstage.errors import ContractViolation
 
 FILE = "regions.arrow"
@@ -55,7 +54,7 @@ class KnownPicture:
 
 
 @dataclass(frozen=True)
-class Pictures:
+class PictureIndex:
     """What is known of each picture by its path and by each end of it.
 
     Attributes:
@@ -80,7 +79,7 @@ class Pictures:
         return found
 
 
-def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures | None:
+def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> PictureIndex | None:
     """Write the regions of a source's pictures to a folder; None for a source without pictures.
 
     Raises:
@@ -126,7 +125,7 @@ def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures 
             f"source {source.name}: pictures: the files have no picture; expected"
             f" {', '.join(SUFFIXES)}, or with region_dim {', '.join(sorted(_READERS))}."
         )
-    return Pictures(known, {**found, "without_regions": dict(sorted(faults.items()))})
+    return PictureIndex(known, {**found, "without_regions": dict(sorted(faults.items()))})
 
 
 def bytes_of(snapshot: Snapshot, names: Collection[str]) -> dict[str, bytes]:
@@ -140,7 +139,7 @@ def bytes_of(snapshot: Snapshot, names: Collection[str]) -> dict[str, bytes]:
 
 
 def _read(
-    content: Content, wanted: Named, is_named: Callable[[str], bool] | None
+    content: Content, wanted: Pictures, is_named: Callable[[str], bool] | None
 ) -> Iterator[tuple[str, Regions | NoRegionsError | None]]:
     """The pictures of a file by name: their regions, why there are none, None if no row names one.
 

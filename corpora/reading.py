@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from corpora.answers import Answer, UnusableError, answer_of, label_of, tagged
+from corpora.answers import CanonicalAnswer, UnusableError, answer_of, label_of, tagged
 from corpora.archives import Content, contents
 from corpora.cleaning import clean
 from corpora.joins import joined_table
@@ -117,7 +117,7 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
 
 def _texts_and_answer(
     source: Source, values: Mapping[str, Any]
-) -> tuple[str, str | None, tuple[str, ...] | None, Answer]:
+) -> tuple[str, str | None, tuple[str, ...] | None, CanonicalAnswer]:
     """The texts, the choices and the answer of a row."""
     fields = source.fields
     assert fields.label is not None

@@ -82,7 +82,7 @@ def captions(picture: str, boxes: Boxes, count: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _ItemKind:
     """Items of some size, colour and shape; None for any."""
 
     size: str | None
@@ -118,7 +118,7 @@ class _Amount:
     plural: bool
     fits: Callable[[int], bool]
 
-    def of(self, kind: _Kind) -> str:
+    def of(self, kind: _ItemKind) -> str:
         """The words before a kind's name."""
         if self.words == "a":
             return kind.one
@@ -281,7 +281,7 @@ class _Caption:
         word = "highest" if heights[place] == max(heights) else "lowest"
         return f"The {_PLACES[place]} tower is the {word} one"
 
-    def _kind(self, item: Item | None = None) -> _Kind:
+    def _kind(self, item: Item | None = None) -> _ItemKind:
         """A kind that an item is of, one of the picture's by default; now and then just any."""
         chance = self._chance
         if item is None:
@@ -293,7 +293,7 @@ class _Caption:
         size = item.size if not self._is_towers and chance.random() < 0.15 else None
         shape = item.shape if not self._is_towers and chance.random() < 0.6 else None
         colour = item.colour if chance.random() < 0.75 else None
-        return _Kind(size, colour, shape, self._noun())
+        return _ItemKind(size, colour, shape, self._noun())
 
     def _noun(self) -> str:
         return "block" if self._is_towers else self._chance.choice(("item", "object"))

@@ -159,7 +159,7 @@ def check(
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _ExpectationOutcome:
     """The result of one expectation: whether it is kept and which rows break it, or why unknown."""
 
     kept: bool | None  # None: could not be evaluated
@@ -200,14 +200,14 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 
 def _evaluate(
     table: pd.DataFrame, expectations: Sequence[Expectation], kwargs: Mapping[str, dict[str, Any]]
-) -> dict[str, _Outcome]:
+) -> dict[str, _ExpectationOutcome]:
     """The results of Great Expectations, by expectation id."""
-    found: dict[str, _Outcome] = {}
+    found: dict[str, _ExpectationOutcome] = {}
     ready: list[Expectation] = []
     for expectation in expectations:
         why_not = _cannot_be_evaluated(table, expectation, kwargs[expectation.id])
         if why_not:
-            found[expectation.id] = _Outcome(None, why_not=why_not)
+            found[expectation.id] = _ExpectationOutcome(None, why_not=why_not)
         else:
             ready.append(expectation)
     if ready:
@@ -245,7 +245,7 @@ def _cannot_be_evaluated(
 
 def _run(
     table: pd.DataFrame, expectations: Sequence[Expectation], kwargs: Mapping[str, dict[str, Any]]
-) -> dict[str, _Outcome]:
+) -> dict[str, _ExpectationOutcome]:
     # Its imports emit deprecation warnings about each other, and its start-up logs a lot.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     with warnings.catch_warnings():
@@ -284,7 +284,7 @@ def _run(
         gx.ExpectationSuite(name="suite", expectations=built),
         result_format={"result_format": "COMPLETE", "return_unexpected_index_query": False},
     )
-    found: dict[str, _Outcome] = {}
+    found: dict[str, _ExpectationOutcome] = {}
     for item in validation.results:
         meta = item.expectation_config.meta if item.expectation_config else None
         assert meta is not None, "every expectation of ours carries its id"
@@ -295,7 +295,7 @@ def _run(
             kinds = ", ".join(
                 f"{name} holds {_column(table, name).dtype}" for name in _columns(kwargs[item.id])
             )
-            found[item.id] = _Outcome(
+            found[item.id] = _ExpectationOutcome(
                 None, why_not=f"its columns are of the wrong type for it ({kinds or 'no column'})"
             )
     return found
@@ -303,25 +303,25 @@ def _run(
 
 def _outcome(
     success: bool, result: Mapping[str, Any], exception_info: Mapping[str, Any]
-) -> _Outcome:
+) -> _ExpectationOutcome:
     # For a failed metric this is {metric: {...}}, otherwise {"raised_exception": False, ...}.
     if exception_info and exception_info.get("raised_exception") is not False:
-        return _Outcome(None)
+        return _ExpectationOutcome(None)
     if "unexpected_index_list" in result:
         positions = sorted({int(position) for position in result["unexpected_index_list"] or ()})
-        return _Outcome(success, positions)
+        return _ExpectationOutcome(success, positions)
     value, details = result.get("observed_value"), result.get("details") or {}
     if isinstance(value, float) and math.isnan(value):
-        return _Outcome(None)
+        return _ExpectationOutcome(None)
     if value is None and "expected_partition" in details:
         value = math.inf  # the library cannot express it in JSON
-    return _Outcome(success, value=value, details=details)
+    return _ExpectationOutcome(success, value=value, details=details)
 
 
 def _result(
     expectation: Expectation,
     kwargs: Mapping[str, Any],
-    outcome: _Outcome,
+    outcome: _ExpectationOutcome,
     table: pd.DataFrame,
 ) -> Result:
     failed, expected = outcome.positions, expected_text(expectation.type, kwargs)
@@ -349,7 +349,10 @@ def _result(
 
 
 def _value(
-    expectation: Expectation, kwargs: Mapping[str, Any], outcome: _Outcome, table: pd.DataFrame
+    expectation: Expectation,
+    kwargs: Mapping[str, Any],
+    outcome: _ExpectationOutcome,
+    table: pd.DataFrame,
 ) -> float | None:
     """The result as one number that can be followed from run to run."""
     if outcome.kept is None:
@@ -365,7 +368,7 @@ def _value(
 def _observed(
     expectation: Expectation,
     kwargs: Mapping[str, Any],
-    outcome: _Outcome,
+    outcome: _ExpectationOutcome,
     table: pd.DataFrame,
 ) -> str:
     """The result for people, in numbers; never with words of the text."""
@@ -397,7 +400,9 @@ def _observed(
     return text
 
 
-def _rare_labels(kwargs: Mapping[str, Any], table: pd.DataFrame, outcome: _Outcome) -> str:
+def _rare_labels(
+    kwargs: Mapping[str, Any], table: pd.DataFrame, outcome: _ExpectationOutcome
+) -> str:
     """The labels that break a promise about the number of rows per label, or per split."""
     of_labels = ("label_share", "label_rows", "splits_without_label")
     if outcome.kept or kwargs.get("column") not in of_labels:

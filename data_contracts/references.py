@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
+
+from data_contracts.strict import Strict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +25,7 @@ if TYPE_CHECKING:
 REFERENCE = "$REFERENCE"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class QuantilesOfReference(_Strict):
+class QuantilesOfReference(Strict):
     """Ranges around the quantiles of the reference."""
 
     quantiles: Annotated[
@@ -52,7 +50,7 @@ class QuantilesOfReference(_Strict):
         return {"quantiles": list(self.quantiles), "value_ranges": ranges}
 
 
-class PartitionOfReference(_Strict):
+class PartitionOfReference(Strict):
     """The distribution of the reference."""
 
     bins: Annotated[int, Field(ge=2, le=100)] | None = None

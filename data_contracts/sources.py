@@ -19,10 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from data_contracts.records import SPLITS, Split
+from data_contracts.strict import Strict
 from fourstage.errors import RecipeError, UnknownNameError, did_you_mean, look_alikes
 from fourstage.strict_yaml import kind_of, limit_of, read_document
 
@@ -35,10 +36,6 @@ _ANSWERS = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 # Kinds of answer; a project's own is a file `answers/NAME.py` in its folder.
@@ -70,7 +67,7 @@ def _wrong(message: str) -> PydanticCustomError:
     return PydanticCustomError("source", "{message}", {"message": message})
 
 
-class OriginFile(_Strict):
+class OriginFile(Strict):
     """One file at an origin.
 
     Attributes:
@@ -91,7 +88,7 @@ class OriginFile(_Strict):
         return self
 
 
-class Origin(_Strict):
+class Origin(Strict):
     """The public origin of the data: one file, or a repository at a commit.
 
     Attributes:
@@ -136,7 +133,7 @@ def _check_save_as(name: str | None) -> None:
         raise _wrong(f"expected a relative path without '..', got {name[:60]!r}")
 
 
-class Fields(_Strict):
+class Fields(Strict):
     """The column (or JSON key) of each role.
 
     Attributes:
@@ -188,7 +185,7 @@ def filled(pattern: str, values: Mapping[str, str]) -> str:
     return _COLUMN.sub(lambda match: values[match[1]], pattern)
 
 
-class Join(_Strict):
+class Join(Strict):
     """Another table, whose columns are added to the records with the same value in one column.
 
     Attributes:
@@ -210,7 +207,7 @@ class Join(_Strict):
         return _patterns(self.files)
 
 
-class Pictures(_Strict):
+class Pictures(Strict):
     """The pictures that rows name.
 
     Attributes:
@@ -242,7 +239,7 @@ class Pictures(_Strict):
         return tuple(filter(None, (self.object_classes, self.attribute_classes)))
 
 
-class Source(_Strict):
+class Source(Strict):
     """A corpus or a dataset, as described by its YAML file.
 
     Attributes:

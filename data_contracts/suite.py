@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from data_contracts.references import OF_REFERENCE, REFERENCE, reads_reference
+from data_contracts.strict import Strict
 from data_contracts.verdict import JOINED
 from data_contracts.vocabulary import COLUMN, COLUMNS, FORMS, Form
 from fourstage.errors import RecipeError, UnknownNameError
@@ -35,11 +36,7 @@ _Words = Annotated[str, StringConstraints(pattern=r"\S")]
 _ROW_CONDITION = ("row_condition", "condition_parser")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _WrittenExpectation(_Strict):
+class _WrittenExpectation(Strict):
     """One expectation in a file, ours or written by Great Expectations."""
 
     id: _Words | None = None
@@ -57,7 +54,7 @@ class _WrittenExpectation(_Strict):
     expectation_context: dict[str, Any] | None = None
 
 
-class _WrittenSuite(_Strict):
+class _WrittenSuite(Strict):
     """The content of a suite file."""
 
     name: _Words

@@ -15,7 +15,7 @@ from fourstage.errors import listed
 
 
 @dataclass(frozen=True)
-class Kind:
+class ArgumentType:
     """The type of one argument.
 
     Args:
@@ -39,17 +39,17 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, str | bool) or _is_number(value)
 
 
-NUMBER = Kind("a number", _is_number)
-SHARE = Kind("a share, 0-1", lambda value: _is_number(value) and 0 <= value <= 1)
-FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-COLUMN = Kind("the name of a column", _is_name)
-PATTERN = Kind("a regular expression", _is_name)
-COLUMNS = Kind(
+NUMBER = ArgumentType("a number", _is_number)
+SHARE = ArgumentType("a share, 0-1", lambda value: _is_number(value) and 0 <= value <= 1)
+FLAG = ArgumentType("true or false", lambda value: isinstance(value, bool))
+COLUMN = ArgumentType("the name of a column", _is_name)
+PATTERN = ArgumentType("a regular expression", _is_name)
+COLUMNS = ArgumentType(
     "a list of two or more column names",
     lambda value: isinstance(value, list) and len(value) > 1 and all(map(_is_name, value)),
 )
 # An empty set would make Great Expectations pass everything.
-VALUES = Kind(
+VALUES = ArgumentType(
     "a list of at least one text, number or boolean",
     lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_scalar, value)),
 )
@@ -94,12 +94,12 @@ def _is_partition(value: Any) -> bool:
     return numbers and len(bins) == len(weights) + 1 and bins == sorted(set(bins))
 
 
-QUANTILES = Kind(
+QUANTILES = ArgumentType(
     '{"quantiles": [0.5], "value_ranges": [[low, high]]}, with null where there is no bound, or '
     '{"$REFERENCE": {"quantiles": [0.5], "within": 0.3}}',
     _are_quantiles,
 )
-PARTITION = Kind(
+PARTITION = ArgumentType(
     '{"values": […], "weights": […]} or {"bins": […], "weights": […]}, the weights of sum 1, or '
     '{"$REFERENCE": {}}',
     _is_partition,
@@ -122,19 +122,23 @@ class Form:
     """
 
     class_name: str
-    needs: Mapping[str, Kind]
+    needs: Mapping[str, ArgumentType]
     phrase: str
-    may: Mapping[str, Kind]
+    may: Mapping[str, ArgumentType]
     by_row: bool = False
     bounded: bool = False
 
 
-def _row(class_name: str, needs: Mapping[str, Kind], phrase: str, bounded: bool = False) -> Form:
+def _row(
+    class_name: str, needs: Mapping[str, ArgumentType], phrase: str, bounded: bool = False
+) -> Form:
     may = {"mostly": SHARE} | (_BOUNDS if bounded else {})
     return Form(class_name, needs, phrase, may, by_row=True, bounded=bounded)
 
 
-def _table(class_name: str, needs: Mapping[str, Kind], phrase: str, bounded: bool = False) -> Form:
+def _table(
+    class_name: str, needs: Mapping[str, ArgumentType], phrase: str, bounded: bool = False
+) -> Form:
     return Form(class_name, needs, phrase, _BOUNDS if bounded else {}, bounded=bounded)
 
 

@@ -6,7 +6,10 @@ from prefect import flow
 
 from flows.lifecycle import lifecycle
 from tasks.comparison.budgets import run_entry
-from tasks.comparison.choice import (
+from tasks.comparison.choice_report import show_choice
+from tasks.comparison.compare import compare_runs
+from tasks.comparison.entries import contrasts_of
+from tasks.comparison.model_choice import (
     close_round,
     next_round,
     open_choice,
@@ -14,9 +17,6 @@ from tasks.comparison.choice import (
     survivors,
     try_candidate,
 )
-from tasks.comparison.choice_report import show_choice
-from tasks.comparison.compare import compare_runs
-from tasks.comparison.entries import contrasts_of
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
 

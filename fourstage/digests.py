@@ -9,12 +9,11 @@ import secrets
 import socket
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 CHUNK = 1 << 20
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON text that is the same for equal values, whatever the order of their dictionaries.
 
     Raises:
@@ -26,7 +25,7 @@ def canonical(value: Any) -> str:
     )
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """sha256 (64 hex digits) of the canonical JSON of a plain value."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 

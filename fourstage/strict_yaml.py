@@ -107,7 +107,7 @@ def limit_of(kind: str, context: Mapping[str, Any]) -> str | None:
     return f"{words} {context[name]:g}"
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """A short description of a value, for messages."""
     match value:
         case None:
@@ -125,7 +125,7 @@ def kind_of(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _code(character: Any) -> int:
+def _code(character: str | bytes | int) -> int:
     return ord(character) if isinstance(character, str) else int(character)
 
 

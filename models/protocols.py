@@ -252,7 +252,7 @@ class Network(Protocol):
     # - `output_scale`: factor on the states with which the token embedding predicts tokens.
     # - `output_table`: (V, D) that predicts tokens in place of the token embedding; None for none.
     # - `output_bias`: (V,) that is added to the logits of what is written; None for none.
-    # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
+    # - `reads_positions = True`: the network uses `read_positions` (`models.scored_positions`).
     # - `counts_only = True`, with the literal ``COUNTS``: there is no network, only zeros; a head
     #   answers by its wide part. `token_embedding` is None.
     # - `copies`: (table, the table whose numbers it starts with) each, layers of embeddings.

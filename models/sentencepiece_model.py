@@ -25,7 +25,7 @@ MOST_PIECES = 10_000_000
 _NO_RULES = struct.pack("<I", 1024) + bytes(1024) + b"\0"
 
 
-class Kind(IntEnum):
+class PieceType(IntEnum):
     """What a piece is: ``ModelProto.SentencePiece.Type``."""
 
     NORMAL = 1
@@ -50,7 +50,7 @@ class Unigram:
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PieceType, ...]
     rules: bytes = field(default=b"", repr=False)
 
 
@@ -65,8 +65,8 @@ def bpe_model(pieces: Iterable[tuple[str, int | None]], unknown_id: int) -> byte
     """
     model = b""
     for i, (text, order) in enumerate(pieces):
-        special = Kind.UNKNOWN if i == unknown_id else Kind.CONTROL
-        model += _piece(text, -(order or 0), Kind.NORMAL if order is not None else special)
+        special = PieceType.UNKNOWN if i == unknown_id else PieceType.CONTROL
+        model += _piece(text, -(order or 0), PieceType.NORMAL if order is not None else special)
     as_it_is = _field(2, _NO_RULES) + _field(3, 0) + _field(4, 0) + _field(5, 0)
     return model + _field(2, _field(3, _BPE)) + _field(3, as_it_is)
 
@@ -74,7 +74,7 @@ def bpe_model(pieces: Iterable[tuple[str, int | None]], unknown_id: int) -> byte
 def unigram_model(model: Unigram) -> bytes:
     """A serialised ``ModelProto``; the same model gives the same bytes."""
     parts = [_piece(*piece) for piece in zip(model.pieces, model.scores, model.kinds, strict=True)]
-    unknown = model.kinds.index(Kind.UNKNOWN)
+    unknown = model.kinds.index(PieceType.UNKNOWN)
     trained = _field(3, _UNIGRAM) + _field(40, unknown)
     trained += _field(45, model.pieces[unknown].encode())  # else "<unk>"
     normalised = _field(2, model.rules or _NO_RULES)
@@ -94,7 +94,7 @@ def read_unigram_model(data: bytes, where: str) -> Unigram:
     """
     if len(data) > LARGEST:
         raise ContractViolation(f"{where}: expected at most {LARGEST:,} bytes, got {len(data):,}")
-    pieces: list[tuple[str, float, Kind]] = []
+    pieces: list[tuple[str, float, PieceType]] = []
     trained: dict[int, Any] = {}
     normalised: dict[int, Any] = {}
     try:
@@ -131,7 +131,7 @@ def read_unigram_model(data: bytes, where: str) -> Unigram:
     return made
 
 
-def _columns(pieces: list[tuple[str, float, Kind]]) -> Any:
+def _columns(pieces: list[tuple[str, float, PieceType]]) -> Any:
     return zip(*pieces, strict=True) if pieces else ((), (), ())
 
 
@@ -147,8 +147,8 @@ def check_unigram(model: Unigram, where: str) -> None:
         "expected each piece once": len(set(names)) != len(names),
         "expected pieces with text, without NUL": any(not p or "\0" in p for p in names),
         "expected finite scores": not all(map(math.isfinite, model.scores)),
-        "expected one unknown piece": model.kinds.count(Kind.UNKNOWN) != 1,
-        "expected a piece that is no special one": Kind.NORMAL not in model.kinds,
+        "expected one unknown piece": model.kinds.count(PieceType.UNKNOWN) != 1,
+        "expected a piece that is no special one": PieceType.NORMAL not in model.kinds,
         "the rules of normalisation are damaged": not _sound(model.rules),
     }
     found = [what for what, true in faults.items() if true]
@@ -176,15 +176,15 @@ def _sound(rules: bytes) -> bool:
     return bool(ends.max(initial=0) < len(texts))
 
 
-def _piece(text: str, score: float, kind: Kind) -> bytes:
+def _piece(text: str, score: float, kind: PieceType) -> bytes:
     written = _field(1, text.encode()) + _tag(2, 5) + struct.pack("<f", score) + _field(3, kind)
     return _field(1, written)
 
 
-def _read_piece(data: bytes) -> tuple[str, float, Kind]:
+def _read_piece(data: bytes) -> tuple[str, float, PieceType]:
     found = dict(_fields(data))
     (score,) = struct.unpack("<f", found.get(2, bytes(4)))
-    return found.get(1, b"").decode("utf-8"), score, Kind(found.get(3, Kind.NORMAL))
+    return found.get(1, b"").decode("utf-8"), score, PieceType(found.get(3, PieceType.NORMAL))
 
 
 def _tag(number: int, wire_type: int) -> bytes:

@@ -24,7 +24,8 @@ def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help="override a value of the recipe: seed=5, stages.domain.budget.steps=100",
+        help="override a value of the recipe (stages.domain.budget.steps=100), or remove a key or a"
+        " stage (stages.domain=)",
     )
     parser.add_argument(
         "--smoke",

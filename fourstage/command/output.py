@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from fourstage.text_width import width, wrapped
 
@@ -16,7 +15,7 @@ UNLIMITED = 100_000  # columns, where output goes to no terminal
 ONE_CELL = str.maketrans("\t\n\r", "   ")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON value, indented for people."""
     spells_all = sys.stdout.encoding.lower().startswith("utf")
     sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=not spells_all) + "\n")
@@ -70,7 +69,7 @@ def _columns() -> int:
 
 
 @contextmanager
-def only_this_on_standard_output(json_only: bool) -> Iterator[Callable[[Any], None]]:
+def only_this_on_standard_output(json_only: bool) -> Iterator[Callable[[object], None]]:
     """Keep everything else off standard output, including output of native libraries.
 
     Inside the block, file descriptor 1 is standard error. The yielded function prints one JSON
@@ -89,7 +88,7 @@ def only_this_on_standard_output(json_only: bool) -> Iterator[Callable[[Any], No
     kept = os.dup(1)
     os.dup2(2, 1)
 
-    def say(value: Any) -> None:
+    def say(value: object) -> None:
         with os.fdopen(os.dup(kept), "w", encoding="utf-8") as stream:
             stream.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 

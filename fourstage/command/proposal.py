@@ -245,7 +245,7 @@ def _told(name: str, one: Survey) -> str:
 def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     """The YAML of a source, with comments on its keys."""
     facts = one.source
-    files: Any = facts["files"]
+    files = facts["files"]
     description = about or f"{'Labelled rows' if one.answers else 'Text'} of ours."
     lines = [
         f"name: {facts['name']}",

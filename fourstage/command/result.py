@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
 
 from fourstage.command.output import only_this_on_standard_output, print_line, tell
 from fourstage.errors import GateRefused
@@ -12,7 +11,7 @@ from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
 
 
-def print_result(options: Namespace, work: Callable[[], Any]) -> int:
+def print_result(options: Namespace, work: Callable[[], object]) -> int:
     """Do the work; print the result as the object of ``--json``, or as lines of text."""
     make_home()
     with (
@@ -21,18 +20,18 @@ def print_result(options: Namespace, work: Callable[[], Any]) -> int:
     ):
         found = work()
         say(found)
-    refused = isinstance(found, dict) and found.get("decision") == "refuse"
+    decision = found if isinstance(found, dict) else {}
+    refused = decision.get("decision") == "refuse"
     if refused:
-        tell(f"fourstage: {found['reason']}")
+        tell(f"fourstage: {decision['reason']}")
     elif not options.json:
         print_line(_line(found))
-    if isinstance(found, dict):
-        for warning in found.get("warnings", []):
-            tell(f"Warning: {warning}")
+    for warning in decision.get("warnings", []):
+        tell(f"Warning: {warning}")
     return GateRefused.exit_code if refused else 0
 
 
-def _line(found: Any) -> str:
+def _line(found: object) -> str:
     if not isinstance(found, dict):
         return str(found)
     if found.get("decision") in ("promote", "keep"):

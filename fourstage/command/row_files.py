@@ -22,7 +22,7 @@ LONGEST_CELL = 2**30  # characters; the default, 131,072, is shorter than some d
 Row = dict[str, Any]
 
 
-class Writer(Protocol):
+class FileWriter(Protocol):
     """Writes rows with the same columns."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -101,7 +101,7 @@ def read_one_text(file: Path, column: str) -> Iterator[list[tuple[Row, str]]]:
 
 
 @contextmanager
-def written(file: Path, more: Mapping[str, type]) -> Iterator[Writer]:
+def written(file: Path, more: Mapping[str, type]) -> Iterator[FileWriter]:
     """Write a file of rows; it appears under its name when it is complete.
 
     Args:
@@ -112,14 +112,16 @@ def written(file: Path, more: Mapping[str, type]) -> Iterator[Writer]:
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         if suffix == ".parquet":
-            writer = _Parquet(part, more)
+            writer = _ParquetWriter(part, more)
             try:
                 yield writer
             finally:
                 writer.close()
         else:
             with open(part, "w", encoding="utf-8", newline="") as stream:
-                yield _Lines(stream) if suffix in LINES else _Cells(stream, DELIMITERS[suffix])
+                yield (
+                    _LinesWriter(stream) if suffix in LINES else _Cells(stream, DELIMITERS[suffix])
+                )
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
@@ -130,7 +132,7 @@ def named(row: Row, number: int) -> Row:
     return {"id": row["id"]} if "id" in row else {"row": number}
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return ["" if each is None else str(each) for each in values]
 
@@ -207,7 +209,7 @@ def _refuse_other_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str
         )
 
 
-class _Lines:
+class _LinesWriter:
     def __init__(self, stream: IO[str]):
         self._stream = stream
 
@@ -216,7 +218,7 @@ class _Lines:
             self._stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
 
-class _Parquet:
+class _ParquetWriter:
     def __init__(self, file: Path, more: Mapping[str, type]):
         self._file = file
         self._more = more

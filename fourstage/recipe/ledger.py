@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe import part_settings
@@ -14,6 +14,8 @@ from fourstage.recipe.schema import Recipe
 from models import catalogue
 from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
 from models.signatures import Setting, settings_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,14 @@ class Ledger:
         """Names of the stages."""
         return [stage.name or stage.stage for stage in self.recipe.stages]
 
-    def value(self, path: str, said: Any, default: Any, kind: str) -> Any:
+    def value(self, path: str, said: T | None, default: T, kind: str) -> T:
         """The given value, or the default of the kind of stage."""
         if said is None:
             self.origins[path] = f"default for {kind}"
             return default
         return said
 
-    def inherited(self, path: str, said: Any, before: tuple[Any, str] | None, default: Any) -> Any:
+    def inherited(self, path: str, said: T | None, before: tuple[T, str] | None, default: T) -> T:
         """The given value, or that of the stage before, or the default for the first stage."""
         if said is not None:
             return said

@@ -42,7 +42,7 @@ def load_recipe(
 
     Args:
         path: A file, or the name of a recipe such as ``quickstart`` or ``papers/bert``.
-        overrides: ``path=value`` as given to ``--set``, the value in YAML.
+        overrides: ``path=value`` as given to ``--set``, the value in YAML; ``path=`` removes one.
         smoke: Whether to shrink it to a few steps of a tiny network on embedded text.
         folders: Project folders searched before the built-in ones; by default those of the
             recipe's own file.
@@ -58,7 +58,7 @@ def load_recipe(
     value, spellings = _extended(document, where, folders)
     for override in overrides:
         _override(value, override, where, spellings)
-    _drop_left_out(value, where.get(("search",)) == "--set")
+    _drop_left_out(value, where, spellings)
     faults: list[RecipeError] = list(_nothings(value, (), where))
     faults += _unknown_names(value, where, folders)
     recipe = None
@@ -225,7 +225,7 @@ def _replaced(key: str, stage: Mapping[str, Any]) -> bool:
     return any(other in stage for other in INSTEAD_OF.get(key, ()))
 
 
-def _stage_name(stage: Any) -> str | None:
+def _stage_name(stage: object) -> str | None:
     if not isinstance(stage, dict):
         return None
     name = stage.get("name", stage.get("stage"))
@@ -245,8 +245,11 @@ def _override(
         raise RecipeError(f"{option}: expected path=value, such as seed=5")
     path = _addressed(parse_path(name.strip(), option), value, option)
     document = parse_document(text, option)
-    if document.value is None and not _may_be_left_out(path):
-        raise RecipeError(f"{option}: expected a value after '=', got nothing")
+    for place in [place for place in where if place[: len(path)] == path]:
+        del where[place]
+    if document.value is None and not _is_stage(path):
+        _remove(value, path, option)
+        return
     holder: Any = value
     for depth, key in enumerate(path[:-1]):
         holder = _step(holder, key, path[: depth + 1], option)
@@ -266,8 +269,6 @@ def _override(
         for other in INSTEAD_OF.get(str(last), ()):
             holder.pop(other, None)
     holder[last] = document.value  # pyright: ignore[reportArgumentType, reportCallIssue]
-    for place in [place for place in where if place[: len(path)] == path]:
-        del where[place]
     where[path] = "--set"
     spellings.update({(*path, *inner): word for inner, word in document.spellings.items()})
 
@@ -305,21 +306,57 @@ def _addressed(path: Place, value: Mapping[str, Any], option: str) -> Place:
     return ("stages", names.index(path[1]), *path[2:])
 
 
-def _may_be_left_out(path: Place) -> bool:
-    """Whether it is a stage or the search."""
-    return path == ("search",) or (len(path) == 2 and path[0] == "stages")
+def _is_stage(path: Place) -> bool:
+    return len(path) == 2 and path[0] == "stages"
 
 
-def _drop_left_out(value: dict[str, Any], overridden: bool) -> None:
-    """Remove what was set to nothing: ``--set stages.task=`` leaves that stage out."""
-    if overridden and value.get("search", ...) is None:
-        del value["search"]
+def _remove(value: dict[str, Any], path: Place, option: str) -> None:
+    """Remove a key, so that what holds without it holds: a default, or what a stage inherits."""
+    holder: Any = value
+    for key in path[:-1]:
+        if isinstance(holder, dict):
+            holder = holder.get(key)
+        elif isinstance(holder, list) and isinstance(key, int) and key < len(holder):
+            holder = holder[key]
+        else:
+            holder = None
+    if isinstance(holder, list):
+        raise RecipeError(f"{option}: one entry of a list can't be removed; write the whole list")
+    if not isinstance(holder, dict) or path[-1] not in holder:
+        raise RecipeError(
+            f"{option}: expected a value after '=', or a key of the recipe, which is removed then;"
+            f" it has no {path_text(path)}"
+        )
+    del holder[path[-1]]
+
+
+def _drop_left_out(
+    value: dict[str, Any], where: dict[Place, str], spellings: dict[Place, str]
+) -> None:
+    """Drop the stages that were set to nothing: ``--set stages.task=`` leaves that stage out.
+
+    Until then all have the numbers of the file, by which the settings find them.
+    """
     stages = value.get("stages")
-    if isinstance(stages, list) and None in stages and len(stages) > stages.count(None):
-        value["stages"] = [stage for stage in stages if stage is not None]
+    if not isinstance(stages, list):
+        return
+    gone = {i for i, stage in enumerate(stages) if stage is None and ("stages", i) in where}
+    kept = [i for i in range(len(stages)) if i not in gone]
+    if not kept:
+        return
+    value["stages"] = [stages[i] for i in kept]
+    for known in (where, spellings):
+        before = dict(known)
+        known.clear()
+        for place, said in before.items():
+            if place[:1] == ("stages",) and len(place) > 1:
+                if place[1] not in kept:
+                    continue
+                place = ("stages", kept.index(place[1]), *place[2:])
+            known[place] = said
 
 
-def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[RecipeError]:
+def _nothings(value: object, path: Place, where: Mapping[Place, str]) -> list[RecipeError]:
     """Faults for keys without a value, which are a mistake, not a default."""
     if value is None:
         return [
@@ -341,7 +378,7 @@ def _unknown_names(
     """Faults for unknown families, tokenizers, objectives and heads."""
     found: list[RecipeError | None] = []
 
-    def check(path: Place, name: Any, kind: str, folders: Sequence[Path] = folders) -> None:
+    def check(path: Place, name: object, kind: str, folders: Sequence[Path] = folders) -> None:
         if isinstance(name, str):
             place = f"{source_of(path, where)}: {path_text(path)}"
             there = catalogue.names(kind, folders)
@@ -377,7 +414,7 @@ def _without_echo(faults: Sequence[RecipeError]) -> list[RecipeError]:
     ]
 
 
-def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
+def _changed(before: object, after: object, path: Place = ()) -> dict[Place, str]:
     """Places where the smoke version differs."""
     if before == after:
         return {}
@@ -390,7 +427,7 @@ def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
     return {k: v for key, b, a in pairs for k, v in _changed(b, a, (*path, key)).items()}
 
 
-def _origins(value: Any, where: Mapping[Place, str], path: Place = ()) -> dict[Place, str]:
+def _origins(value: object, where: Mapping[Place, str], path: Place = ()) -> dict[Place, str]:
     """The origin of each single value."""
     if isinstance(value, dict) and value:
         children: list[tuple[str | int, Any]] = list(value.items())

@@ -132,7 +132,7 @@ def _place(path: Path, where: Mapping[Path, str], given: Path | None = None) -> 
     return f"{source}: {path_text(path)}" if path else source
 
 
-def _got(value: Any, path: Path, spellings: Mapping[Path, str]) -> str:
+def _got(value: object, path: Path, spellings: Mapping[Path, str]) -> str:
     if isinstance(value, bool) and path in spellings:
         written = spellings[path]
         if written.casefold() != str(value).casefold():
@@ -140,7 +140,7 @@ def _got(value: Any, path: Path, spellings: Mapping[Path, str]) -> str:
     return kind_of(value)
 
 
-def _advice(kind: str, value: Any, path: Path, spellings: Mapping[Path, str]) -> str:
+def _advice(kind: str, value: object, path: Path, spellings: Mapping[Path, str]) -> str:
     if kind == "string_type":
         if isinstance(value, bool):
             return f"; quote it: '{spellings.get(path, str(value).lower())}'"
@@ -179,7 +179,7 @@ def keys_of(part: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in part.model_fields.items()]
 
 
-def _follow(loc: Sequence[str | int], value: Any) -> tuple[Path, type[Part], Any]:
+def _follow(loc: Sequence[str | int], value: object) -> tuple[Path, type[Part], Any]:
     """Follow the location of pydantic, without its names of union members.
 
     Returns:
@@ -189,7 +189,7 @@ def _follow(loc: Sequence[str | int], value: Any) -> tuple[Path, type[Part], Any
     part: type[Part] = Recipe
     annotations: list[Any] = [Recipe]
     for element in loc:
-        inner: Any
+        inner: object
         if isinstance(value, Mapping) and element in value:
             part = next(iter(_parts(annotations)), part)
             annotations = [_annotation(part, element)] if _parts(annotations) else annotations

@@ -13,7 +13,7 @@ DEFAULTS = {"limit": None, "temperature": 1.0}
 
 
 def resolve_mixture(
-    ledger: Ledger, at: str, stage: Stage, head: str | None, prefix: Any
+    ledger: Ledger, at: str, stage: Stage, head: str | None, prefix: str | None
 ) -> dict[str, Any] | None:
     """The mixture as `models.training.stage.StageSettings` has it; None without.
 
@@ -73,7 +73,7 @@ def _check_dataset(ledger: Ledger, place: str, name: str, own: str | None) -> No
         )
 
 
-def _check_prefixes(ledger: Ledger, prefixes: dict[str, Any]) -> None:
+def _check_prefixes(ledger: Ledger, prefixes: dict[str, str | None]) -> None:
     """Refuse prefixes that do not tell the tasks apart."""
     first: dict[str, str] = {}
     for place, prefix in prefixes.items():

@@ -20,7 +20,7 @@ def as_declared(said: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[s
     }
 
 
-def misfit(setting: Setting, value: Any) -> str:
+def misfit(setting: Setting, value: object) -> str:
     """What is wrong with the type or the range of a setting's value."""
     types = {
         "int": (int, "a whole number"),

@@ -25,7 +25,7 @@ from fourstage.recipe.resolved import (
     ResolvedUnits,
     of_last_network,
 )
-from fourstage.recipe.schema import STAGE_KINDS, Recipe, Tokenizer
+from fourstage.recipe.schema import STAGE_KINDS, Recipe, WrittenTokenizer
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.starts import ENTITIES
@@ -236,7 +236,7 @@ class _Resolution:
         return replace(stage, tokenizer=self._tokenizer(said, [stage], f"{at}.tokenizer"))
 
     def _tokenizer(
-        self, said: Tokenizer | None, stages: Sequence[ResolvedStage], at: str
+        self, said: WrittenTokenizer | None, stages: Sequence[ResolvedStage], at: str
     ) -> ResolvedTokenizer:
         scheme = said.scheme if said and said.scheme else defaults.SCHEME
         facts = self._scheme(scheme)
@@ -277,7 +277,7 @@ class _Resolution:
             segmenter=self._segmenter(said, scheme, at),
         )
 
-    def _minimum_count(self, said: Tokenizer | None, scheme: str, at: str) -> int:
+    def _minimum_count(self, said: WrittenTokenizer | None, scheme: str, at: str) -> int:
         """Smallest count of a word of the vocabulary; 0 for a scheme without this setting."""
         usual = self._scheme(scheme).get("MINIMUM_COUNT", 0)
         if said is None or said.minimum_count is None:
@@ -286,7 +286,7 @@ class _Resolution:
             self._lacking(scheme, "MINIMUM_COUNT", f"{at}.minimum_count")
         return said.minimum_count
 
-    def _segmenter(self, said: Tokenizer | None, scheme: str, at: str) -> str | None:
+    def _segmenter(self, said: WrittenTokenizer | None, scheme: str, at: str) -> str | None:
         """Who cuts Chinese text into the words of the vocabulary; None: nobody."""
         if said is None or said.segmenter is None:
             return None
@@ -301,17 +301,13 @@ class _Resolution:
             place, f"{scheme} has no such setting; schemes with it: {', '.join(having)}"
         )
 
-    def _marks(self, said: Tokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
+    def _marks(self, said: WrittenTokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
         """Strings of a text that are tokens of their own."""
         if said is None or said.marks is None:
             return ()
         special = self._scheme(scheme).get("SPECIAL_TOKENS", ())
         if "MARKS" not in self._scheme(scheme):
-            having = [n for n in catalogue.names("tokenizers") if "MARKS" in self._scheme(n)]
-            self.ledger.fault(
-                f"{at}.marks",
-                f"{scheme} splits all of a text; schemes with marks: {', '.join(having)}",
-            )
+            self._lacking(scheme, "MARKS", f"{at}.marks")
         for i, mark in enumerate(said.marks):
             if not is_mark(mark):
                 wrong = (
@@ -371,7 +367,7 @@ class _Resolution:
         )
 
     def _learn_from(
-        self, said: Tokenizer | None, stages: Sequence[ResolvedStage], at: str
+        self, said: WrittenTokenizer | None, stages: Sequence[ResolvedStage], at: str
     ) -> tuple[str, ...]:
         """Names of the texts from which the vocabulary is learned."""
         if said is not None and said.learn_from is not None:
@@ -605,7 +601,7 @@ class _Resolution:
                         " (`answers: label`), more than the one that its `where` lets through",
                     )
 
-    def _classes(self, where: str, learned: Any, pictured: Sequence[str]) -> None:
+    def _classes(self, where: str, learned: object, pictured: Sequence[str]) -> None:
         """Check that the pictures of a stage have the classes that are learned of a detector."""
         for name in pictured:
             classes = self.ledger.classes(name)

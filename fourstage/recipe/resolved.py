@@ -478,7 +478,7 @@ def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
     return dict(sorted(spec.items()))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A setting as JSON has it."""
     if isinstance(value, Mapping):
         return dict(value)
@@ -497,7 +497,7 @@ def _without(settings: Mapping[str, Any], neutral: Mapping[str, Any]) -> dict[st
     }
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: object, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _leaves(inner, f"{path}.{key}" if path else str(key))

@@ -44,7 +44,7 @@ Weights = Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
+def _plain(value: object, depth: int = 0) -> object:
     """Check that settings of parts are plain; the rest is checked against the part's own file."""
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
@@ -60,7 +60,7 @@ Settings = dict[str, Setting]
 WrittenValues = Annotated[tuple[Setting, ...], Field(strict=False, min_length=1, max_length=50)]
 
 
-def _is_mapping(value: Any) -> str:
+def _is_mapping(value: object) -> str:
     return "mapping" if isinstance(value, (dict, BaseModel)) else "text"
 
 
@@ -90,7 +90,7 @@ class Part(BaseModel):
         return self
 
 
-class Tokenizer(Part):
+class WrittenTokenizer(Part):
     """How text becomes ids."""
 
     a_key_of = "tokenizer"
@@ -443,7 +443,7 @@ class Stage(Part):
     """A network to use instead of training stage general: ``hf:owner/name@commit``,
     ``folder:path``, or ``models:/name@alias`` (or ``models:/name/3``) for a registered version as
     it was before fine-tuning."""
-    tokenizer: Tokenizer | None = None
+    tokenizer: WrittenTokenizer | None = None
     """A vocabulary of its own, for a stage whose network another one takes a table from, such as
     the names of a knowledge graph."""
     starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
@@ -789,7 +789,7 @@ class Recipe(Part):
     """Network: the name of a file in ``models/families``."""
     size: Size | None = None
     """Name of a size in the family's file, or the network's own arguments; omit with `init`."""
-    tokenizer: Tokenizer | None = None
+    tokenizer: WrittenTokenizer | None = None
     units: Units | None = None
     seed: Seed | None = None
     seeds: Seeds | None = None

@@ -69,10 +69,10 @@ def told(point: Mapping[str, Any]) -> str:
     return ", ".join(shown) or "as written"
 
 
-def in_yaml(value: Any) -> str:
+def in_yaml(value: object) -> str:
     """A value as ``--set`` reads it, which is YAML; JSON's 2e-05 would be text there."""
     return yaml.safe_dump([value], default_flow_style=True, width=math.inf).strip()[1:-1]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')

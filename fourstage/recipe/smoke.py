@@ -260,7 +260,7 @@ def _tokenizer(said: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, 
     return small
 
 
-def _head(settings: Any) -> Any:
+def _head(settings: object) -> object:
     """A head's settings, with targets that fit in short rows."""
     if isinstance(settings, dict) and isinstance(settings.get("target_length"), int):
         return {**settings, "target_length": min(settings["target_length"], TARGET_LENGTH)}

@@ -18,7 +18,7 @@ from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.mixture import resolve_mixture
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
-from fourstage.recipe.schema import STAGE_KINDS, Stage
+from fourstage.recipe.schema import STAGE_KINDS, Select, Stage, Stop
 from fourstage.recipe.starts import resolve_starts
 from fourstage.recipe.tuning import check_dropout, check_reinitialise, resolve_tuning
 from fourstage.strict_yaml import kind_of
@@ -100,10 +100,11 @@ class StageResolution:
         phases = self._phases(at, stage, before, batch_size)
         micro_batches = self.ledger.value(f"{at}.micro_batches", stage.micro_batches, 1, kind)
         for phase in phases:
-            if phase.batch_size % micro_batches:
+            size = phase.batch_size or batch_size
+            if size % micro_batches:
                 self.ledger.fault(
                     f"{at}.micro_batches",
-                    f"expected a divisor of the batch size {phase.batch_size}, got {micro_batches}",
+                    f"expected a divisor of the batch size {size}, got {micro_batches}",
                 )
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
@@ -401,7 +402,7 @@ class StageResolution:
         self._room(f"{at}.sequence_length", length, longest)
         return (Phase(length, 1.0, batch_size),)
 
-    def _room(self, path: str, length: int, longest: Any) -> None:
+    def _room(self, path: str, length: int, longest: object) -> None:
         if isinstance(longest, int) and length > longest:
             self.ledger.fault(
                 path,
@@ -448,7 +449,9 @@ class StageResolution:
                 self.ledger.origins[f"{at}.optimizer.{name}.{key}"] = f"default for {stage.stage}"
         return Optimizer(name, {**default, **said})
 
-    def _watch(self, path: str, said: Any, stage: Stage, head: str | None) -> dict[str, Any] | None:
+    def _watch(
+        self, path: str, said: Stop | Select | None, stage: Stage, head: str | None
+    ) -> dict[str, Any] | None:
         """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows."""
         if said is None:
             return None

@@ -122,7 +122,7 @@ def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
     return found
 
 
-def check_reinitialise(ledger: Ledger, at: str, stage: Stage, num_layers: Any) -> None:
+def check_reinitialise(ledger: Ledger, at: str, stage: Stage, num_layers: object) -> None:
     """Refuse more layers at random than the network has.
 
     Args:
@@ -138,7 +138,7 @@ def check_reinitialise(ledger: Ledger, at: str, stage: Stage, num_layers: Any) -
         )
 
 
-def check_dropout(ledger: Ledger, at: str, stage: Stage, network: Any, head: Any) -> None:
+def check_dropout(ledger: Ledger, at: str, stage: Stage, network: object, head: object) -> None:
     """Refuse R-Drop where both passes would be the same, because there is no dropout.
 
     Args:

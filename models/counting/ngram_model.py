@@ -13,7 +13,7 @@ from models.counting.ngrams import Order
 from models.counting.packing import Packing
 from models.counting.smoothing import (
     FALLBACK,
-    Evidence,
+    OrderCounts,
     add_k,
     discount,
     interpolated,
@@ -21,7 +21,7 @@ from models.counting.smoothing import (
     maximum_likelihood,
     modified_discounts,
 )
-from models.counting.sums import Table
+from models.counting.sums import KeyedSums
 from models.protocols import Tokenizer
 
 KNESER_NEY = ("interpolated_kneser_ney", "modified_kneser_ney")
@@ -44,8 +44,8 @@ class Smoothing:
     share: float
     discounts: np.ndarray
 
-    def probabilities(self, orders: Sequence[Evidence], num_events: int) -> np.ndarray:
-        """(N,) probabilities of N tokens from the evidence of each order, the shortest first."""
+    def probabilities(self, orders: Sequence[OrderCounts], num_events: int) -> np.ndarray:
+        """(N,) probabilities of N tokens from the counts of each order, the shortest first."""
         if self.name == "maximum_likelihood":
             return maximum_likelihood(orders)
         if self.name == "add_k":
@@ -78,15 +78,15 @@ class NGramModel:
             ngrams: (N,) keys of the highest order.
         """
         ngrams, which = np.unique(ngrams, return_inverse=True)
-        evidence: list[Evidence] = []
+        found: list[OrderCounts] = []
         for order in range(self.packing.order, 0, -1):
             tables = self.orders[order - 1]
             after = tables.histories.of(self.packing.without_last(ngrams, order))
             count = tables.ngrams.of(ngrams)[:, 0]
-            evidence.append(Evidence(count, after[:, 0], after[:, 1:]))
+            found.append(OrderCounts(count, after[:, 0], after[:, 1:]))
             if order > 1:
                 ngrams = self.packing.without_first(ngrams, order)
-        return self.smoothing.probabilities(evidence[::-1], self.num_events)[which]
+        return self.smoothing.probabilities(found[::-1], self.num_events)[which]
 
 
 def num_events(tokenizer: Tokenizer) -> int:
@@ -146,11 +146,11 @@ def map_orders(path: Path, order: int) -> tuple[list[Order], np.ndarray]:
     return found, np.asarray(arrays.get("discounts", np.zeros((0, 3))))
 
 
-def _table(arrays: Mapping[str, np.ndarray], name: str) -> Table:
-    return Table(arrays[f"{name}/keys"], arrays[f"{name}/counts"])
+def _table(arrays: Mapping[str, np.ndarray], name: str) -> KeyedSums:
+    return KeyedSums(arrays[f"{name}/keys"], arrays[f"{name}/counts"])
 
 
-def _counts_of_counts(table: Table) -> np.ndarray:
+def _counts_of_counts(table: KeyedSums) -> np.ndarray:
     """(4,) how many keys have the counts 1, 2, 3 and 4."""
     found = np.zeros(_OF_COUNTS + 2, np.int64)
     for _, values in table.blocks():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from models.counting.packing import Packing
-from models.counting.sums import MOST, Table, summed
+from models.counting.sums import MOST, KeyedSums, summed
 from models.protocols import TokenisedCorpus
 
 STREAM = 1_000_000  # tokens of text read at a time
@@ -25,12 +25,12 @@ class Order:
             follow, and how many of these were counted once, twice, and more often.
     """
 
-    ngrams: Table
-    histories: Table
+    ngrams: KeyedSums
+    histories: KeyedSums
 
 
 @dataclass(frozen=True)
-class Text:
+class RunningText:
     """Documents as running text: before each, order - 1 begin tokens; after it, the end token.
 
     Attributes:
@@ -49,8 +49,8 @@ class Text:
 
 def texts(
     corpus: TokenisedCorpus, order: int, begin_id: int, end_id: int, size: int = STREAM
-) -> Iterator[Text]:
-    """The documents of a corpus that have tokens, as `Text` of about `size` tokens each."""
+) -> Iterator[RunningText]:
+    """The documents of a corpus that have tokens, as `RunningText` of about `size` tokens each."""
     begin, end = np.full(order - 1, begin_id, np.int32), np.array([end_id], np.int32)
     parts: list[np.ndarray] = []
     lengths: list[int] = []
@@ -61,14 +61,14 @@ def texts(
         lengths.append(len(ids) + 1)
         held += len(ids)
         if held >= size:
-            yield Text(np.concatenate(parts), np.array(lengths))
+            yield RunningText(np.concatenate(parts), np.array(lengths))
             parts, lengths, held = [], [], 0
     if lengths:
-        yield Text(np.concatenate(parts), np.array(lengths))
+        yield RunningText(np.concatenate(parts), np.array(lengths))
 
 
 def orders(
-    longest: Table, packing: Packing, folder: Path, *, continuations: bool, most: int = MOST
+    longest: KeyedSums, packing: Packing, folder: Path, *, continuations: bool, most: int = MOST
 ) -> list[Order]:
     """Tables of all orders, from those of the longest n-grams, the shortest first.
 
@@ -95,7 +95,7 @@ def orders(
 
 
 def _shorter(
-    table: Table, packing: Packing, order: int, continuations: bool
+    table: KeyedSums, packing: Packing, order: int, continuations: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for keys, values in table.blocks(STREAM):
         counted = np.ones_like(values) if continuations else values
@@ -103,7 +103,7 @@ def _shorter(
 
 
 def _histories(
-    table: Table, packing: Packing, order: int
+    table: KeyedSums, packing: Packing, order: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for keys, values in table.blocks(STREAM):
         kinds = [values == 1, values == 2, values > 2]

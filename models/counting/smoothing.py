@@ -31,7 +31,7 @@ FALLBACK = {1: (0.75,) * 3, 3: (0.5, 1.0, 1.5)}
 
 
 @dataclass(frozen=True)
-class Evidence:
+class OrderCounts:
     """What the counts of one order say of N tokens.
 
     Attributes:
@@ -45,11 +45,11 @@ class Evidence:
     kinds: np.ndarray
 
 
-def maximum_likelihood(orders: Sequence[Evidence]) -> np.ndarray:
+def maximum_likelihood(orders: Sequence[OrderCounts]) -> np.ndarray:
     """(N,) relative frequency after the longest history that was seen; 0 for what never followed.
 
     Args:
-        orders: Evidence of each order, the shortest first; of one at least.
+        orders: The counts of each order, the shortest first; of one at least.
     """
     found = np.zeros(len(orders[0].count))
     for seen in orders:
@@ -57,22 +57,22 @@ def maximum_likelihood(orders: Sequence[Evidence]) -> np.ndarray:
     return found
 
 
-def add_k(longest: Evidence, num_events: int, k: float) -> np.ndarray:
+def add_k(longest: OrderCounts, num_events: int, k: float) -> np.ndarray:
     """(N,) probabilities, as if each token had followed each history `k` times more.
 
     Args:
-        longest: Evidence of the highest order.
+        longest: The counts of the highest order.
         num_events: Number of tokens that can follow.
         k: Above 0.
     """
     return (longest.count + k) / (longest.total + k * num_events)
 
 
-def interpolated(orders: Sequence[Evidence], num_events: int, share: float) -> np.ndarray:
+def interpolated(orders: Sequence[OrderCounts], num_events: int, share: float) -> np.ndarray:
     """(N,) probabilities, linearly interpolated with those after shorter histories.
 
     Args:
-        orders: Evidence of each order, the shortest first.
+        orders: The counts of each order, the shortest first.
         num_events: Number of tokens that can follow.
         share: λ, 0-1, the share of the longer history at each order.
     """
@@ -84,12 +84,12 @@ def interpolated(orders: Sequence[Evidence], num_events: int, share: float) -> n
 
 
 def kneser_ney(
-    orders: Sequence[Evidence], num_events: int, discounts: Sequence[Sequence[float]]
+    orders: Sequence[OrderCounts], num_events: int, discounts: Sequence[Sequence[float]]
 ) -> np.ndarray:
     """(N,) probabilities of interpolated Kneser-Ney smoothing.
 
     Args:
-        orders: Evidence of each order, the shortest first.
+        orders: The counts of each order, the shortest first.
         num_events: Number of tokens that can follow.
         discounts: (D₁, D₂, D₃) of each order; all the same for the unmodified method.
     """

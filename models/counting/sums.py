@@ -17,7 +17,7 @@ MOST = 4_000_000  # keys held in memory at a time; about 100 bytes each while th
 
 
 @dataclass(frozen=True)
-class Table:
+class KeyedSums:
     """Sums by key.
 
     Attributes:
@@ -48,7 +48,7 @@ class Table:
 
 def summed(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]], folder: Path, *, most: int = MOST
-) -> Table:
+) -> KeyedSums:
     """Sum values by key.
 
     The result does not depend on how keys are divided into blocks.
@@ -59,7 +59,7 @@ def summed(
             table that was mapped from it is good as long as the folder is.
         most: Number of keys from which they are sorted and, if more come, written to disk.
     """
-    runs: list[Table] = []
+    runs: list[KeyedSums] = []
     held: list[tuple[np.ndarray, np.ndarray]] = []
     size = 0
     for keys, values in blocks:
@@ -81,7 +81,7 @@ def summed(
     return merged
 
 
-def _reduced(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Table:
+def _reduced(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> KeyedSums:
     """Sort and sum what is in memory."""
     keys = np.concatenate([keys for keys, _ in parts])
     values = np.concatenate([values for _, values in parts])
@@ -92,10 +92,10 @@ def _reduced(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Table:
             order = np.argsort(keys)
             keys, values = keys[order], values[order]
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return Table(keys[starts], np.add.reduceat(values, starts, axis=0))
+    return KeyedSums(keys[starts], np.add.reduceat(values, starts, axis=0))
 
 
-def _merged(runs: Sequence[Table], size: int) -> Iterator[Table]:
+def _merged(runs: Sequence[KeyedSums], size: int) -> Iterator[KeyedSums]:
     """The runs as one, a part at a time.
 
     Args:
@@ -115,7 +115,7 @@ def _merged(runs: Sequence[Table], size: int) -> Iterator[Table]:
         yield _reduced(parts)
 
 
-def _mapped(parts: Iterable[Table], path: Path) -> Table:
+def _mapped(parts: Iterable[KeyedSums], path: Path) -> KeyedSums:
     """Write parts that follow one another, and map what was written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     keys_file, values_file = _files(path)
@@ -125,7 +125,7 @@ def _mapped(parts: Iterable[Table], path: Path) -> Table:
             dtype, width = part.keys.dtype, part.values.shape[1]
             keys_out.write(np.ascontiguousarray(part.keys).data.cast("B"))
             values_out.write(np.ascontiguousarray(part.values, np.int64).data.cast("B"))
-    return Table(
+    return KeyedSums(
         np.memmap(keys_file, dtype, "r"),
         np.memmap(values_file, np.int64, "r").reshape(-1, width),
     )

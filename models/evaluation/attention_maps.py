@@ -144,14 +144,14 @@ def attention_maps(
     Raises:
         RecipeError: The network has no attention that is known here.
     """
-    reader = _Reader(stage, folders)
+    reader = _AttentionReader(stage, folders)
     for number, name in enumerate(rows.ids):
         batch, left_out = reader.batch(Sentences([name], [rows.texts(number)]))
         maps = [each for each in reader.maps(batch) if not layers or each.layer in layers]
         yield MappedText(name, int(batch[keys.PADDING_MASK].sum()), left_out, maps)
 
 
-class _Reader:
+class _AttentionReader:
     """A loaded stage that reads one text at a time.
 
     Args:

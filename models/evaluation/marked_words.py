@@ -63,7 +63,7 @@ def _joined(character: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Pair:
+class WordInContext:
     """A word in two sentences, and whether it means the same."""
 
     id: str
@@ -80,7 +80,7 @@ class Pair:
 
 def pairs_of(
     rows: Iterable[tuple[str, Sequence[str], str]], markings: Sequence[str]
-) -> tuple[list[Pair], int]:
+) -> tuple[list[WordInContext], int]:
     """Rows as pairs, and how many are left out: without an answer or one marked word a sentence.
 
     Args:
@@ -96,7 +96,7 @@ def pairs_of(
         if first is None or second is None or answer not in (SAME, DIFFERENT):
             skipped += 1
         else:
-            found.append(Pair(name, first, second, answer == SAME))
+            found.append(WordInContext(name, first, second, answer == SAME))
     if not found:
         raise ContractViolation(
             f"word_in_context: expected rows answered {SAME} or {DIFFERENT}, with one word between"

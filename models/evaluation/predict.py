@@ -12,7 +12,7 @@ import numpy as np
 from models import features as keys
 from models.metrics import of_answers, of_likelihood
 from models.protocols import Answer, Batch, Context, Head, TokenisedRows, Tokenizer
-from models.reading import where_read
+from models.scored_positions import where_read
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
 

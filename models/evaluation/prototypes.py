@@ -20,7 +20,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, listed
 from fourstage.label_order import in_order
-from models.evaluation.ngrams import PARTS, Columns, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Columns, Grams, stacked
 from models.evaluation.probe import RowVectors, features_of
 from models.inputs.rows import mark_ids
 from models.protocols import Context, TokenisedRows, Tokenizer

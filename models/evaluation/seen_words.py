@@ -16,9 +16,9 @@ import numpy as np
 
 from fourstage.label_order import in_order
 from models.answers.label import Label
-from models.evaluation.ngrams import Grams, stacked
+from models.evaluation.ngram_features import Grams, stacked
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows, most_frequent
+from models.evaluation.rivals import RawRows, Rival, most_frequent
 
 COSTS = (0.01, 0.1, 1.0)  # values tried for the SVM's C; on a tie the lowest
 DEFAULT = 0.1
@@ -43,7 +43,7 @@ def statistics(boxes: np.ndarray, features: np.ndarray) -> np.ndarray:
     return np.concatenate(parts).astype(np.float32)
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn labels of rows with pictures; the cost is chosen on the dev rows.
 
     Args:
@@ -69,7 +69,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
 
         return LinearSVC(C=cost, tol=1e-2, random_state=0).fit(seen, train.answers)
 
-    def said(machine: Any, rows: Rows) -> list[str]:
+    def said(machine: Any, rows: RawRows) -> list[str]:
         found: list[str] = []
         for start in range(0, len(rows), _AT_ONCE):
             some = rows.only(range(start, min(start + _AT_ONCE, len(rows))))
@@ -94,7 +94,7 @@ class _Features:
         markings: Marker strings in the texts.
     """
 
-    def __init__(self, train: Rows, markings: Sequence[str]):
+    def __init__(self, train: RawRows, markings: Sequence[str]):
         self._grams = Grams("words", markings)
         often = np.bincount(self._grams.fit(train.columns).indices)
         self._multiplied = np.sort(np.argsort(-often, kind="stable")[:MOST_WORDS])
@@ -107,7 +107,7 @@ class _Features:
             drawn = np.random.default_rng(width).standard_normal((width, MOST_NUMBERS))
             self._mixing = drawn / np.sqrt(MOST_NUMBERS)
 
-    def of(self, rows: Rows) -> Any:
+    def of(self, rows: RawRows) -> Any:
         """Features (rows, D)."""
         from scipy.sparse import csr_matrix
         from sklearn.preprocessing import normalize
@@ -122,7 +122,7 @@ class _Features:
         return stacked([normalize(words), csr_matrix(numbers), products])
 
 
-def _numbers(rows: Rows) -> np.ndarray:
+def _numbers(rows: RawRows) -> np.ndarray:
     assert rows.pictures is not None, "rows without pictures have another rival"
     return np.asarray(rows.pictures, np.float64)
 

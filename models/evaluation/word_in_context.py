@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.evaluation.marked_words import Pair
+from models.evaluation.marked_words import WordInContext
 from models.evaluation.occurrences import AllLayers, cosines, occurrence_vectors
 from models.protocols import Tokenizer
 from models.training.trained_stage import load_stage
@@ -65,8 +65,8 @@ class Judged:
 def word_in_context(
     folder: Path,
     tokenizer: Tokenizer,
-    choosing: Sequence[Pair],
-    judged: Sequence[Pair],
+    choosing: Sequence[WordInContext],
+    judged: Sequence[WordInContext],
     folders: Sequence[Path] = (),
 ) -> Judged:
     """Judge every layer of a finished stage.
@@ -81,7 +81,7 @@ def word_in_context(
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     layers = AllLayers(stage.network)
 
-    def measured(pairs: Sequence[Pair]) -> np.ndarray:
+    def measured(pairs: Sequence[WordInContext]) -> np.ndarray:
         found = []
         for start in range(0, len(pairs), CHUNK):
             some = pairs[start : start + CHUNK]
@@ -95,9 +95,9 @@ def word_in_context(
 
 def judge(
     names: Sequence[str],
-    choosing: Sequence[Pair],
+    choosing: Sequence[WordInContext],
     chosen_by: np.ndarray,
-    judged: Sequence[Pair],
+    judged: Sequence[WordInContext],
     found: np.ndarray,
 ) -> Judged:
     """Choose a threshold for each layer and a layer, and judge them.

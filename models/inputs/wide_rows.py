@@ -9,7 +9,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.inputs.ngrams import BUCKETS, KINDS, Ngrams
+from models.inputs.hashed_ngrams import BUCKETS, KINDS, Ngrams
 from models.linear_machine import Machine, learned
 from models.protocols import Batch, Context, TokenisedRows
 

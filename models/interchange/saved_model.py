@@ -52,8 +52,8 @@ import numpy as np
 from models import features as keys
 from models.catalogue import answers_name, literals
 from models.protocols import Tokenizer
-from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
+from models.scored_positions import where_read
 from models.served.choices import predict_choices
 from models.served.named import Link, named_values
 from models.served.parts import predict_parts

@@ -14,7 +14,13 @@ from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object, roles_of
-from models.sentencepiece_model import LARGEST, Kind, Unigram, check_unigram, read_unigram_model
+from models.sentencepiece_model import (
+    LARGEST,
+    PieceType,
+    Unigram,
+    check_unigram,
+    read_unigram_model,
+)
 from models.sentinels import sentinel_names
 from models.tokenizers.byte_bpe import VOCABULARY, in_order
 from models.tokenizers.unigram import MODEL, UnigramTokenizer
@@ -93,10 +99,12 @@ def read_marian(folder: Path, settings: Mapping[str, Any]) -> tuple[UnigramToken
         piece: (score, kind)
         for piece, score, kind in zip(source.pieces, source.scores, source.kinds, strict=True)
     }
-    lost = [piece for piece, (_, kind) in of.items() if kind == Kind.NORMAL and piece not in {*ids}]
+    lost = [
+        piece for piece, (_, kind) in of.items() if kind == PieceType.NORMAL and piece not in {*ids}
+    ]
     if lost:
         return None, f"{VOCABULARY} lacks {len(lost)} pieces of {SOURCE}"
-    found = [of.get(piece, (0.0, Kind.CONTROL)) for piece in ids]
+    found = [of.get(piece, (0.0, PieceType.CONTROL)) for piece in ids]
     scores, kinds = zip(*found, strict=True)
     model = Unigram(tuple(ids), scores, kinds, source.rules)
     check_unigram(model, str(folder / VOCABULARY))
@@ -113,7 +121,9 @@ def write(tokenizer: UnigramTokenizer, folder: Path) -> tuple[Any, dict[str, Any
     whole = rust(tokenizer)
     kinds = tokenizer.model.kinds
     named = zip(tokenizer.vocabulary, kinds, strict=True)
-    whole.add_special_tokens([p for p, kind in named if kind in (Kind.CONTROL, Kind.UNKNOWN)])
+    whole.add_special_tokens(
+        [p for p, kind in named if kind in (PieceType.CONTROL, PieceType.UNKNOWN)]
+    )
     return whole, {"tokenizer_class": "PreTrainedTokenizerFast"}
 
 
@@ -153,7 +163,7 @@ def rust(tokenizer: UnigramTokenizer) -> Any:
     whole.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), cut])
     whole.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always")
     named = zip(model.pieces, model.kinds, strict=True)
-    own = [AddedToken(p, normalized=False) for p, kind in named if kind == Kind.USER_DEFINED]
+    own = [AddedToken(p, normalized=False) for p, kind in named if kind == PieceType.USER_DEFINED]
     whole.add_tokens(own)
     return whole
 
@@ -203,11 +213,11 @@ def _from_whole(path: Path, whole: Mapping[str, Any]) -> tuple[Unigram, bool]:
     try:
         pieces, scores = zip(*((str(p), float(s)) for p, s in inner["vocab"]), strict=True)
         number_of = {piece: i for i, piece in enumerate(pieces)}
-        kinds = [Kind.NORMAL] * len(pieces)
+        kinds = [PieceType.NORMAL] * len(pieces)
         for token in whole.get("added_tokens") or ():
-            kind = Kind.CONTROL if token.get("special", False) else Kind.USER_DEFINED
+            kind = PieceType.CONTROL if token.get("special", False) else PieceType.USER_DEFINED
             kinds[number_of[token["content"]]] = kind
-        kinds[inner["unk_id"]] = Kind.UNKNOWN
+        kinds[inner["unk_id"]] = PieceType.UNKNOWN
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ContractViolation(
             f"{path}: expected a unigram model with its scores and all added tokens among its"
@@ -218,7 +228,9 @@ def _from_whole(path: Path, whole: Mapping[str, Any]) -> tuple[Unigram, bool]:
     names = {*sentinel_names(10_000)} & {*pieces}
     model = replace(
         model,
-        kinds=tuple(Kind.CONTROL if p in names else k for p, k in zip(pieces, kinds, strict=True)),
+        kinds=tuple(
+            PieceType.CONTROL if p in names else k for p, k in zip(pieces, kinds, strict=True)
+        ),
     )
     check_unigram(model, str(path))
     return model, folds

@@ -48,8 +48,8 @@ def row_vectors(summary: str, batch: Mapping[str, Any], outputs: Mapping[str, An
 
     Args:
         summary: One of those above.
-        batch: The network's input. If it has ``read_positions`` (`models.reading`), the first of
-            them is the summary position.
+        batch: The network's input. If it has ``read_positions`` (`models.scored_positions`), the
+            first of them is the summary position.
         outputs: The network's outputs, with sequence_output.
     """
     sequence = outputs[keys.SEQUENCE_OUTPUT]

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.inputs.ngrams import BITS, BUCKETS, KINDS
+from models.inputs.hashed_ngrams import BITS, BUCKETS, KINDS
 from models.linear_machine import Machine
 
 # Keras annotates its operations as if each could return None.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from models.protocols import Capability, Context
-from models.vectors.logistic import Score
+from models.vectors.context_windows import Block
+from models.vectors.logistic import QuestionSums
 from models.vectors.objective import WindowObjective
 from models.vectors.training import Settings, Vectors
-from models.vectors.windows import Block
 
 NEEDS = ("static",)
 PROVIDES = ()
@@ -19,7 +19,9 @@ MEASURED = {}
 PER_TOKEN = False  # the loss is of all questions that a predicted word is asked
 
 
-def cbow(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
+def cbow(
+    vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0
+) -> QuestionSums:
     """As `models.vectors.training.Update`."""
     number = block.pairs.sum(axis=2, keepdims=True)  # (C, T, 1)
     shares = block.pairs / np.maximum(number, 1.0)  # (C, T, J)

@@ -30,7 +30,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models.character_rules import canonical_rules, compiled_canonical_rules
-from models.sentencepiece_model import Kind, Unigram, read_unigram_model, unigram_model
+from models.sentencepiece_model import PieceType, Unigram, read_unigram_model, unigram_model
 from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import is_cjk, text_of_bytes
 from models.text_chunks import chunks
@@ -78,11 +78,13 @@ def learn(texts: Iterable[str], *, vocabulary_size: int) -> UnigramTokenizer:
     wanted = vocabulary_size - len(SPECIAL_TOKENS)
     alphabet = {SPACE, *alphabet_of(counts, CHARACTER_COVERAGE, wanted // 2)}
     learned = learn_pieces(map(_spaced, texts), wanted, alphabet)
-    kinds = [Kind.UNKNOWN if token == "<unk>" else Kind.CONTROL for token in SPECIAL_TOKENS]
+    kinds = [
+        PieceType.UNKNOWN if token == "<unk>" else PieceType.CONTROL for token in SPECIAL_TOKENS
+    ]
     model = Unigram(
         (*SPECIAL_TOKENS, *(piece for piece, _ in learned)),
         (*[0.0] * len(SPECIAL_TOKENS), *(score for _, score in learned)),
-        (*kinds, *[Kind.NORMAL] * len(learned)),
+        (*kinds, *[PieceType.NORMAL] * len(learned)),
         compiled_canonical_rules(),
     )
     return UnigramTokenizer(model)
@@ -131,7 +133,7 @@ class UnigramTokenizer:
         self.vocabulary_size = len(self.vocabulary)
         self.folds_accents = folds_accents
         self._ids = {piece: i for i, piece in enumerate(self.vocabulary)}
-        unknown = self.vocabulary[model.kinds.index(Kind.UNKNOWN)]
+        unknown = self.vocabulary[model.kinds.index(PieceType.UNKNOWN)]
         own = zip(ROLES, SPECIAL_TOKENS, strict=True)
         self.roles: dict[str, str] = dict(own if roles is None else roles)
         self.roles["unknown"] = unknown
@@ -149,7 +151,7 @@ class UnigramTokenizer:
     @cached_property
     def special_ids(self) -> tuple[int, ...]:
         """Ids that never come from text, and the unknown one."""
-        from_text = (Kind.NORMAL, Kind.USER_DEFINED)
+        from_text = (PieceType.NORMAL, PieceType.USER_DEFINED)
         return tuple(i for i, kind in enumerate(self.model.kinds) if kind not in from_text)
 
     @property
@@ -322,7 +324,7 @@ class UnigramTokenizer:
         model = Unigram(
             self.model.pieces + names,
             self.model.scores + (0.0,) * len(names),
-            self.model.kinds + (Kind.CONTROL,) * len(names),
+            self.model.kinds + (PieceType.CONTROL,) * len(names),
             self.model.rules,
         )
         return UnigramTokenizer(model, self.roles, self.folds_accents)

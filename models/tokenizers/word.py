@@ -14,7 +14,7 @@ therefore WordPiece's. For models of counts and of one vector a word.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -114,10 +114,6 @@ class Word(WordPiece):
     ) -> Counter[str]:
         """Count of each word."""
         return word_counts(texts, lowercase=lowercase, cut=cut)
-
-    @property
-    def _options(self) -> Mapping[str, Any]:
-        return {"longest_match": True} if self.longest_match else {}
 
     @cached_property
     def _pieces(self) -> Any:

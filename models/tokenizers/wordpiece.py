@@ -46,7 +46,7 @@ MARKS = True  # strings of a text can be tokens of their own
 PLACED_IN_GRAPH = True  # its module says where tokens lie in the text (`placed`)
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
-OPTIONS = ("marks", "longest_match")  # what a tokenizer's file may say beside scheme and case
+OPTIONS = ("marks", "longest_match")  # arguments that a tokenizer's file has, where they are set
 
 # Characters that are removed first: control characters except tab and line ends, U+FFFD, format
 # characters (zero width, direction), private use. RE2 syntax.
@@ -273,7 +273,7 @@ class WordPiece:
     @property
     def _options(self) -> Mapping[str, Any]:
         """Arguments beside vocabulary and case, without those that change nothing."""
-        return {"marks": list(self.marks)} if self.marks else {}
+        return {name: value for name in OPTIONS if (value := getattr(self, name))}
 
     @cached_property
     def _starts(self) -> np.ndarray:

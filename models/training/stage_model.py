@@ -25,7 +25,7 @@ import keras
 import numpy as np
 
 from models import features as keys
-from models.reading import where_read
+from models.scored_positions import where_read
 from models.training.traced_model import TracedModel
 
 # Keras annotates its operations as if each could return None.

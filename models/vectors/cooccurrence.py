@@ -27,7 +27,7 @@ PAIR = np.dtype([("pair", np.int64), ("count", np.float64)])
 
 
 @dataclass(frozen=True)
-class Counts:
+class PairCounts:
     """Counts of pairs in a file, in random order.
 
     Attributes:
@@ -50,7 +50,7 @@ class Counts:
 
 def counted(
     corpora: Corpora, kept: np.ndarray, window: int, folder: Path, seed: int, run: int = RUN
-) -> Counts:
+) -> PairCounts:
     """Count the pairs of each word with the words before and after it, by one over their distance.
 
     The counts of a corpus are weighted by its share against its share of the tokens.
@@ -71,7 +71,7 @@ def counted(
     """
     size = len(kept)
     if (folder / PAIRS).exists():
-        return Counts(np.load(folder / PAIRS, mmap_mode="r"), size)
+        return PairCounts(np.load(folder / PAIRS, mmap_mode="r"), size)
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     held: list[np.ndarray] = []
@@ -94,7 +94,7 @@ def counted(
     merged = _merged(runs, size, run, folder, seed)
     for path in written:
         path.unlink()
-    return Counts(merged, size)
+    return PairCounts(merged, size)
 
 
 def _pairs(corpora: Corpora, kept: np.ndarray, window: int) -> Iterator[np.ndarray]:

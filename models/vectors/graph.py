@@ -32,7 +32,7 @@ from models.training.trained_stage import load_before, load_stage, write_setting
 from models.vectors.context import array_of
 from models.vectors.tables import Table
 from models.vectors.training import CHECKPOINTS
-from models.vectors.translation import Score, Translation, compare, corrupted, unit
+from models.vectors.translation import Translation, TripleSums, compare, corrupted, unit
 from models.vectors.triples import NAMES, entities_of, known, triples_of
 
 LOGS = 100  # metric rows of a stage
@@ -60,7 +60,7 @@ class _State:
     triples: int = 0
     seconds: float = 0.0
     reported: int = 0
-    score: dict[str, float] = field(default_factory=lambda: asdict(Score()))
+    score: dict[str, float] = field(default_factory=lambda: asdict(TripleSums()))
     passes: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
 
@@ -168,7 +168,7 @@ def measured_losses(
         if not len(triples):
             continue
         entities = entities_of([triples])
-        total, parts = Score(), []
+        total, parts = TripleSums(), []
         for number, first in enumerate(range(0, len(triples), BLOCK)):
             true = triples[first : first + BLOCK]
             false = corrupted(true, entities, generator(SEED, "heldout", number))
@@ -270,7 +270,7 @@ class _Run:
             state.triples += len(true)
             read = len(true) / len(self.graphs[name])
             state.passes[name] = state.passes.get(name, 0.0) + read
-            state.score = asdict(Score(**state.score) + score)
+            state.score = asdict(TripleSums(**state.score) + score)
             if not math.isfinite(state.score["loss"]):
                 raise EnvironmentFault(
                     f"{job.stage.kind}: the loss is {state.score['loss']} at step {state.step:,};"
@@ -293,7 +293,7 @@ class _Run:
         state = self.state
         if state.step % max(1, self.total // LOGS) and state.step < self.total:
             return
-        score = Score(**state.score)
+        score = TripleSums(**state.score)
         loss = score.loss / score.triples
         tokens = float(NAMES * state.triples)
         speed = tokens / max(state.seconds, 1e-9)
@@ -308,7 +308,7 @@ class _Run:
                 "tokens_per_second": speed,
             }
         )
-        state.score = asdict(Score())
+        state.score = asdict(TripleSums())
         self.listener.progress(state.step, self.total, {"loss": loss, "tokens_per_second": speed})
 
     def _checkpoint(self, now: bool = False) -> None:

@@ -19,7 +19,7 @@ from models.vectors.tables import grouped, summed
 
 
 @dataclass(frozen=True)
-class Score:
+class QuestionSums:
     """Sums over questions.
 
     Attributes:
@@ -34,8 +34,8 @@ class Score:
     questions: float = 0.0
     pairs: float = 0.0
 
-    def __add__(self, other: Score) -> Score:
-        return Score(
+    def __add__(self, other: QuestionSums) -> QuestionSums:
+        return QuestionSums(
             self.loss + other.loss,
             self.right + other.right,
             self.questions + other.questions,
@@ -57,7 +57,7 @@ class Questions(Protocol):
 
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray]:
+    ) -> tuple[QuestionSums, np.ndarray]:
         """The loss, and its gradient for the logits.
 
         Args:
@@ -112,7 +112,7 @@ class SharedQuestions:
 
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray]:
+    ) -> tuple[QuestionSums, np.ndarray]:
         """As `Questions.answered`; the gradient is (C, R, T)."""
         # A copy, because products with a transposed view of a small matrix are slower.
         logits = outputs @ np.ascontiguousarray(inputs.swapaxes(1, 2))
@@ -152,7 +152,7 @@ class OwnQuestions:
 
     def answered(
         self, inputs: np.ndarray, outputs: np.ndarray, pairs: float
-    ) -> tuple[Score, np.ndarray]:
+    ) -> tuple[QuestionSums, np.ndarray]:
         """As `Questions.answered`; the gradient is (Q,)."""
         asking = np.repeat(inputs.reshape(-1, inputs.shape[-1]), self.number.ravel(), axis=0)
         logits = np.einsum("qd,qd->q", asking, outputs)
@@ -179,7 +179,7 @@ class OwnQuestions:
 
 def _answered(
     logits: np.ndarray, asked: np.ndarray, yes: np.ndarray, pairs: float
-) -> tuple[Score, np.ndarray]:
+) -> tuple[QuestionSums, np.ndarray]:
     """The score, and the loss's gradient for logits; the last three arrays are as the questions.
 
     `yes` is about the first outputs, along the last axis but one, or the only one.
@@ -202,4 +202,4 @@ def _answered(
     loss -= float(np.vdot(yes, logits[some]))
     loss += 0.5 * float(np.vdot(asked, logits))
     loss += 0.5 * float(np.vdot(asked, np.abs(logits, out=logits)))
-    return Score(loss, right, number, pairs), gradient
+    return QuestionSums(loss, right, number, pairs), gradient

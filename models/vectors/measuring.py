@@ -15,10 +15,10 @@ from models.protocols import TokenisedCorpus, Tokenizer
 from models.training.trained_stage import load_stage
 from models.vectors import text
 from models.vectors.context import ContextVectors, array_of
-from models.vectors.logistic import Score
+from models.vectors.context_windows import blocks
+from models.vectors.logistic import QuestionSums
 from models.vectors.tables import Table
 from models.vectors.training import Settings, Update, Vectors, output_of
-from models.vectors.windows import blocks
 
 SEED = 20_201  # of windows and noise words
 MOST = 200_000  # tokens measured of each corpus, from its start
@@ -55,7 +55,7 @@ def measured_losses(
         frequencies = text.frequencies(given, tokenizer)
         vectors = Vectors(Table(words), Table(context), output_of(settings, frequencies, tree))
         kept = text.kept_shares(frequencies, 0.0)
-        total, parts = Score(), []
+        total, parts = QuestionSums(), []
         with threadpool_limits(1):
             for portion in text.portions(given, min(MOST, corpus.num_tokens), SEED):
                 rng = generator(SEED, "heldout", portion.number)

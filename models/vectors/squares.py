@@ -23,7 +23,7 @@ from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
 from models.vectors.context import array_of
-from models.vectors.cooccurrence import Counts, counted
+from models.vectors.cooccurrence import PairCounts, counted
 from models.vectors.tables import summed
 from models.vectors.training import CHECKPOINTS, tokens_of
 
@@ -185,7 +185,7 @@ def _trained(
     listener: TrainingListener,
     interruption: Interruption,
     settings: Squares,
-    pairs: Counts,
+    pairs: PairCounts,
 ) -> Outcome:
     network = build_network(
         job.stage.family,

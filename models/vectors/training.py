@@ -29,11 +29,11 @@ from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
 from models.vectors.context import ContextVectors, array_of
-from models.vectors.logistic import Score
+from models.vectors.context_windows import Block, blocks
+from models.vectors.logistic import QuestionSums
 from models.vectors.outputs import HierarchicalSoftmax, NegativeSampling, Output
 from models.vectors.subwords import SubwordRows, SubwordTable, subwords_of
 from models.vectors.tables import Table
-from models.vectors.windows import Block, blocks
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"
@@ -96,7 +96,7 @@ class Update(Protocol):
 
     def __call__(
         self, vectors: Vectors, block: Block, rng: np.random.Generator, rate: float
-    ) -> Score:
+    ) -> QuestionSums:
         """Score a block and go down its gradients by `rate`; 0 changes nothing."""
         ...
 
@@ -109,7 +109,7 @@ class _State:
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    score: dict[str, float] = field(default_factory=lambda: asdict(Score()))
+    score: dict[str, float] = field(default_factory=lambda: asdict(QuestionSums()))
     passes: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
 
@@ -291,7 +291,7 @@ class _Run:
             state.passes[portion.source] = (
                 state.passes.get(portion.source, 0.0) + portion.most / corpus.num_tokens
             )
-            state.score = asdict(Score(**state.score) + score)
+            state.score = asdict(QuestionSums(**state.score) + score)
             if not math.isfinite(state.score["loss"]):
                 raise EnvironmentFault(
                     f"{job.stage.kind}: the loss is {state.score['loss']} after {state.tokens:,}"
@@ -311,9 +311,9 @@ class _Run:
 
     def _read(
         self, portion: text.Portion, kept: np.ndarray, rng: np.random.Generator, update: Update
-    ) -> Score:
+    ) -> QuestionSums:
         ids, documents = text.kept_words(portion, self.job.corpora, kept, rng)
-        score = Score()
+        score = QuestionSums()
         made = list(blocks(ids, documents, self.settings.window, rng))
         for number, block in enumerate(made):
             read = self.state.tokens + portion.most * number / len(made)
@@ -330,7 +330,7 @@ class _Run:
         if state.tokens < self.total and state.tokens - self.logged_at < self.total / LOGS:
             return
         self.logged_at = state.tokens
-        score = Score(**state.score)
+        score = QuestionSums(**state.score)
         speed = state.tokens / max(state.seconds, 1e-9)
         loss = score.loss / max(score.pairs, 1.0)
         state.history.append(
@@ -344,7 +344,7 @@ class _Run:
                 "tokens_per_second": speed,
             }
         )
-        state.score = asdict(Score())
+        state.score = asdict(QuestionSums())
         steps = round(state.step * self.total / state.tokens)
         self.listener.progress(state.step, steps, {"loss": loss, "tokens_per_second": speed})
 

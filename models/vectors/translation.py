@@ -49,7 +49,7 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Score:
+class TripleSums:
     """Sums over triples.
 
     Attributes:
@@ -62,8 +62,10 @@ class Score:
     right: float = 0.0
     triples: float = 0.0
 
-    def __add__(self, other: Score) -> Score:
-        return Score(self.loss + other.loss, self.right + other.right, self.triples + other.triples)
+    def __add__(self, other: TripleSums) -> TripleSums:
+        return TripleSums(
+            self.loss + other.loss, self.right + other.right, self.triples + other.triples
+        )
 
 
 def lengths(differences: np.ndarray, distance: str) -> np.ndarray:
@@ -106,7 +108,7 @@ def corrupted(triples: np.ndarray, entities: np.ndarray, rng: np.random.Generato
 
 def compare(
     table: Table, true: np.ndarray, false: np.ndarray, settings: Translation, rate: float
-) -> Score:
+) -> TripleSums:
     """Score triples against corrupted ones, Σ max(0, γ + d(h + r, t) - d(h' + r, t')), and descend.
 
     The vectors of entities that have moved get the length 1 again. The paper gives it to all of
@@ -131,7 +133,7 @@ def compare(
         table.descend(names, gradients, np.ones(names.shape, np.float32), rate)
         moved = np.unique(names[[0, 2, 3, 5]])
         table.array[moved] = unit(table.array[moved])
-    return Score(float(losses.sum()), float((near < far).sum()), float(len(true)))
+    return TripleSums(float(losses.sum()), float((near < far).sum()), float(len(true)))
 
 
 def _apart(table: Table, triples: np.ndarray) -> np.ndarray:

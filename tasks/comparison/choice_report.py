@@ -13,8 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from fourstage.digests import write_atomically
 from models.metrics import OF_LIKELIHOOD
 from tasks.comparison.candidates import AS_WRITTEN, LABELS_ONLY
-from tasks.comparison.choice import survivors, table_of
 from tasks.comparison.comparison_report import difference_cells, headline
+from tasks.comparison.model_choice import survivors, table_of
 from tasks.orchestration.posting import post
 from tasks.planning.plan import plan_recipe
 from tasks.reports.narration import OUTCOMES
@@ -22,7 +22,7 @@ from tasks.reports.tables import markdown_table
 from tasks.run.recipe_run import as_yaml
 
 if TYPE_CHECKING:
-    from tasks.comparison.choice import Choice
+    from tasks.comparison.model_choice import ModelChoice
 
 PAGE, TABLE, CHOSEN = "page.md", "choice.json", "chosen.yaml"
 NORMAL = 1.96  # of a normal distribution, 95 % are within so many standard deviations
@@ -31,7 +31,7 @@ UNLIKE = 0.25  # share of the rows that two candidates answer differently, to te
 
 @task(name="show_choice", task_run_name="show-choice", cache_policy=NO_CACHE)
 def show_choice(
-    choice: Choice, comparison: Mapping[str, Any], summary: Mapping[str, Any]
+    choice: ModelChoice, comparison: Mapping[str, Any], summary: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the page, the table and the chosen recipe, and post the page to Prefect.
 

@@ -70,7 +70,9 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def ended(decision: Mapping[str, Any], result: Any = None) -> Any:
+def ended(
+    decision: dict[str, Any], result: dict[str, Any] | None = None
+) -> dict[str, Any] | State[dict[str, Any]]:
     """Final state or result of a flow that decided about a version.
 
     Args:
@@ -87,7 +89,7 @@ def ended(decision: Mapping[str, Any], result: Any = None) -> Any:
     return result
 
 
-def refused(decision: Mapping[str, Any], data: Any = None) -> State:
+def refused(decision: dict[str, Any], data: dict[str, Any] | None = None) -> State:
     """State of a run that moved no alias: Completed, so that no alarm is raised.
 
     Args:

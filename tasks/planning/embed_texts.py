@@ -11,6 +11,7 @@ from models.catalogue import literals
 from tasks.planning.made_stage import made_stage
 
 if TYPE_CHECKING:
+    from models.protocols import Tokenizer
     from tasks.planning.layout import Plan
 
 
@@ -73,7 +74,7 @@ def embed_texts(
     return {**told, "layers": layers.names, "width": stage.network.hidden_dim, "file": str(file)}
 
 
-def token_names(tokenizer: Any) -> list[str]:
+def token_names(tokenizer: Tokenizer) -> list[str]:
     """The tokens of a vocabulary as text; of part of a character, its replacement sign."""
     served = tokenizer.served()
     if not served["bytes"]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fourstage.recipe.resolved import ResolvedStage
-    from models.protocols import Batch, Objective, Tokenizer
+    from models.protocols import Batch, Objective, TokenisedRows, Tokenizer
     from tasks.planning.layout import Plan
     from tasks.store.artifacts import Artifact
 
@@ -167,7 +167,9 @@ def _data(tokens: Artifact, tokenizer: Tokenizer, stage: ResolvedStage, plan: Pl
     return documents(tokens, tokenizer, stage.family, plan.folders)
 
 
-def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]], to: Path) -> None:
+def _draw(
+    plan: Plan, source: str, data: TokenisedRows, shown: Sequence[tuple[int, Batch]], to: Path
+) -> None:
     """Write the pictures of examples, each with the boxes of its regions, numbered from 01.png on.
 
     Args:

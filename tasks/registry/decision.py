@@ -188,7 +188,7 @@ def _answers(
     return tuple(answer["label"] if "label" in answer else answer["answer"] for answer in said)
 
 
-def _question(row: PreparedRow) -> Any:
+def _question(row: PreparedRow) -> str | dict[str, str | list[str]]:
     """A row as its model takes it: a text, or texts by name."""
     if row.choices is not None:
         return {"text": row.text, "choices": list(row.choices)}

@@ -295,7 +295,11 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
 
 
 def _not_worse(
-    metric: str, rule: str, asked: Any, challenger: Evidence, champion: Evidence | None
+    metric: str,
+    rule: str,
+    asked: float | Mapping[str, Any],
+    challenger: Evidence,
+    champion: Evidence | None,
 ) -> tuple[Check, list[str]]:
     """Check non-inferiority to the champion, by a paired bootstrap on the same rows."""
     settings = dict(asked) if isinstance(asked, Mapping) else {"margin": asked}

@@ -14,7 +14,7 @@ from mlflow.pyfunc.model import PythonModel, PythonModelContext
 from pydantic import BaseModel
 
 
-class Row(BaseModel):
+class PicturedRow(BaseModel):
     """A row.
 
     Attributes:
@@ -63,7 +63,10 @@ class PicturesModel(PythonModel):
 
     # MLflow reads the model's signature from these annotations.
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, context: PythonModelContext, model_input: list[Row], params: dict | None = None
+        self,
+        context: PythonModelContext,
+        model_input: list[PicturedRow],
+        params: dict | None = None,
     ) -> list[Prediction]:
         """Predict the answer to each row; one with a faulty picture gets ``error``.
 

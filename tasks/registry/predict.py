@@ -186,7 +186,7 @@ class Seeing:
         return base64.b64encode(data).decode()
 
 
-def _question(texts: Sequence[str], takes: tuple[int, ...]) -> Any:
+def _question(texts: Sequence[str], takes: tuple[int, ...]) -> str | dict[str, str | list[str]]:
     """A row as the model takes it."""
     if takes == CHOICES:
         return {"text": texts[0], "choices": list(texts[1:])}

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
@@ -184,7 +184,9 @@ def save_text_model(
         artifact["uri"] = artifact["path"]
     # Not by `save_model`, which would predict on it and load TensorFlow into this process.
     example = EXAMPLES.get(language, EXAMPLES["en"])
-    shown: Any = {"text": example, "text_pair": example} if head["pairs"] else example
+    shown: str | dict[str, str | list[str]] = (
+        {"text": example, "text_pair": example} if head["pairs"] else example
+    )
     if head["answers"] == "choice":
         shown = {"text": example, "choices": [example, example]}
     if looks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from tasks.reports.fonts import drawable, families
 from tasks.reports.plots import data_address, figure, png
 from tasks.store.artifacts import Artifact
 from tasks.store.attention_file import ATTENTION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CELL = 0.14  # inches of a pair of tokens; of a single table `LARGE_CELL`
 LARGE_CELL = 0.24
@@ -165,7 +168,7 @@ def attention_plot(tables: Tables) -> bytes:
 
 
 def _label(
-    axes: Any,
+    axes: Axes,
     tables: Tables,
     places: Sequence[tuple[int, int]],
     wide: int,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fourstage.recipe.resolved import ResolvedRecipe
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 LEARNED = 1.0  # nats below the unigram loss that a pre-training must reach
 # Settings with which a network of a few layers learns within minutes (recipes/evidence/bert.yaml).
@@ -76,7 +76,7 @@ def beyond_pretraining(recipe: ResolvedRecipe) -> list[str]:
     ]
 
 
-def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
+def _advice(stage: Mapping[str, Any], said: ResolvedStage, pieces: int | None) -> str:
     """Advice on settings of the first stage that differ from proven values."""
     tokens = stage["tokens"]
     more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < 0.9 * TOKENS else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fourstage.errors import listed
 from models.evaluation.rivals import names
@@ -176,7 +175,7 @@ def score_intervals(
     both = [answers.predicted, answers.baseline]
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
 
-    def interval(value: float, drawn: Any) -> Interval:
+    def interval(value: float, drawn: np.ndarray) -> Interval:
         return Interval(value, *(float(end) for end in np.quantile(drawn, ends)))
 
     found = {}

@@ -14,6 +14,9 @@ from tasks.reports.fonts import drawable, families
 from tasks.reports.plots import figure, png
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
     from models.evaluation.calibration import Calibration
 
 MOST_DRAWN = 20  # labels in a readable confusion matrix
@@ -41,7 +44,7 @@ class ClassifierAnswers:
     baseline: np.ndarray
 
 
-def answers_of(table: Any) -> ClassifierAnswers:
+def answers_of(table: pd.DataFrame) -> ClassifierAnswers:
     """The predictions in an evaluation's stored table."""
     columns = [table[name].tolist() for name in ("label", "predicted", "baseline")]
     names = tuple(sorted({name for column in columns for name in column}))
@@ -211,7 +214,7 @@ def reliability_plot(answers: ClassifierAnswers) -> bytes:
     return png(drawn)
 
 
-def _curve(axes: Any, probability: np.ndarray, right: np.ndarray, rows: int, **look: Any) -> None:
+def _curve(axes: Axes, probability: np.ndarray, right: np.ndarray, rows: int, **look: Any) -> None:
     if not len(right) or not rows:
         return
     order = np.argsort(-probability, kind="stable")

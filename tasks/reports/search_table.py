@@ -67,5 +67,5 @@ def _score(point: Mapping[str, Any]) -> str:
     return f"{point['mean']:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tasks.steps.answers import texts_of
 from tasks.steps.durable import durable
+from tasks.steps.prediction_columns import texts_of
 from tasks.steps.tokens import load_tokenizer
 from tasks.store.artifacts import Findings
 from tasks.store.kept import kept_rows, kept_texts
@@ -19,6 +19,7 @@ from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
     from corpora.prepared import PreparedRow
+    from models.evaluation.few_shot.protocol import Answered
     from models.evaluation.few_shot.wording import Wording
     from models.protocols import Answers
 
@@ -98,7 +99,7 @@ def _asked(count: int, most: int | None, seed: int) -> list[int]:
     return sorted(drawn.tolist())
 
 
-def _wording(settings: Any, answers: Answers, rows: Sequence[PreparedRow]) -> Wording:
+def _wording(settings: Mapping[str, Any], answers: Answers, rows: Sequence[PreparedRow]) -> Wording:
     from fourstage.errors import RecipeError
     from models.evaluation.few_shot.wording import Wording
 
@@ -115,7 +116,7 @@ def _ask(
     rows: Sequence[PreparedRow],
     numbers: Sequence[int],
     pool: Sequence[PreparedRow],
-) -> dict[int, Any]:
+) -> dict[int, Answered]:
     """The network's answers, by the number of examples."""
     from models.evaluation.few_shot.prompts import Style
     from models.evaluation.few_shot.protocol import Protocol, asker
@@ -169,7 +170,7 @@ def _chance(metric: str, wording: Wording, rows: Sequence[PreparedRow]) -> float
 
 
 def _majority(
-    answers: Answers, true: np.ndarray, pool: Sequence[PreparedRow], settings: Any
+    answers: Answers, true: np.ndarray, pool: Sequence[PreparedRow], settings: Mapping[str, Any]
 ) -> float | None:
     """Score of the most frequent training answer; None for texts."""
     from models.evaluation.resampling import scores

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tasks.steps.answers import texts_of
 from tasks.steps.durable import durable
+from tasks.steps.prediction_columns import texts_of
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings
 from tasks.store.kept import kept_rows
 from tasks.store.predictions import PREDICTIONS
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from corpora.prepared import PreparedRow
 
 
 @durable()
@@ -95,14 +98,14 @@ def compare_prototypes(step: Bound, folder: Path) -> Findings:
     )
 
 
-def _texts(step: Bound, ids: Sequence[str]) -> tuple[Any, Any]:
+def _texts(step: Bound, ids: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
     """Columns of texts: those of the train rows, and those of the rows with the given ids."""
     rows = {row.id: row for row in kept_rows(step.inputs["dataset"], step.inputs["contract"])}
     asked = [rows[name] for name in ids]
     train = [row for row in rows.values() if row.split == "train"]
     pairs = asked[0].text_pair is not None
 
-    def columns(some: Any) -> list[list[str]]:
+    def columns(some: Sequence[PreparedRow]) -> list[list[str]]:
         return [[row.text for row in some]] + (
             [[row.text_pair or "" for row in some]] if pairs else []
         )

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tasks.steps.answers import rivals_of, texts_of
 from tasks.steps.durable import durable
 from tasks.steps.fit_baseline import SEEING
+from tasks.steps.prediction_columns import rivals_of, texts_of
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import GATE_PREDICTIONS, PREDICTIONS
@@ -93,7 +93,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     learned = TokenisedRows(tokenized.path(ROWS), "train").answers
     names = answers.names(learned) if answers.is_class else ()
 
-    def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
+    def score(predicted: np.ndarray, which: slice | np.ndarray = slice(None)) -> dict[str, float]:
         found = scores(answers, true[which], predicted[which], settings["metrics"])
         return {metric: value for metric, value in found.items() if not isnan(value)}
 

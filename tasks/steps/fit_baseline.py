@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from corpora.prepared import PreparedRow
-    from models.evaluation.rivals import Rows
+    from models.evaluation.rivals import RawRows
 
 ANSWERS = "answers.parquet"  # id, and each baseline's answer
 SEEING = "seeing_baseline"  # the column of the one that reads pictures, if rows have some
@@ -64,15 +64,15 @@ def fit_baseline(step: Bound, folder: Path) -> Findings:
     return Findings(facts)
 
 
-def _texts(rows: list[PreparedRow], pictured: Path | None = None) -> Rows:
+def _texts(rows: list[PreparedRow], pictured: Path | None = None) -> RawRows:
     """Rows as texts, and with the folder of the dataset the numbers of their pictures."""
-    from models.evaluation.rivals import Rows
+    from models.evaluation.rivals import RawRows
 
     columns = [[row.text for row in rows]]
     if rows[0].text_pair is not None:
         columns.append([row.text_pair or "" for row in rows])
     choices = [row.choices or () for row in rows]
-    return Rows(
+    return RawRows(
         tuple(columns),
         [row.label for row in rows],
         choices if any(choices) else None,

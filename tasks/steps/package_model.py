@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from corpora.pieces import as_read
 from tasks.steps.durable import durable
@@ -36,6 +35,6 @@ def _meanings(step: Bound) -> Mapping[str, int]:
     """What each name means, as the text that the stage has read was linked."""
     from corpora.linking import Entities
 
-    tokenizer: Any = load_tokenizer(step.inputs["tokenizer"])
+    tokenizer = load_tokenizer(step.inputs["tokenizer"])
     names, numbers = zip(*linked_entities(step), strict=True)
     return Entities(as_read(tokenizer, names), numbers).numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tasks.steps.answers import rivals_of, texts_of
 from tasks.steps.durable import durable
+from tasks.steps.prediction_columns import rivals_of, texts_of
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings
 from tasks.store.predictions import PREDICTIONS

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tasks.store.steps import Bound, Step
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from models.interchange.huggingface import PretrainedNetwork
     from models.protocols import Tokenizer
 
@@ -20,7 +22,7 @@ def has_start(step: Step) -> bool:
     return "start" in step.given
 
 
-def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Any:
+def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Tokenizer:
     """The network's tokenizer, extended by the requested number of words from the texts."""
     return _reader().tokenizer_of(
         step.step.given["start"], texts, step.step.settings.get("add_words", 0)
@@ -32,7 +34,7 @@ def brought_network(step: Bound, tokenizer: Tokenizer) -> PretrainedNetwork:
     return _reader().with_tokenizer(_reader().read_start(step.step.given["start"]), tokenizer)
 
 
-def _reader() -> Any:
+def _reader() -> ModuleType:
     """The module that reads such a network.
 
     It is imported by name, so that its code is part of a step's key only if the step lists it among

@@ -107,13 +107,13 @@ def _tokenised(
     folder: Path, pieces: Pieces, documents: Iterable[tuple[str, str, str]]
 ) -> dict[str, Any]:
     """Write shards and profile; returns the counts and the unigram loss."""
-    from models.evaluation.unigram import unigram_loss
+    from models.evaluation.unigram_loss import unigram_loss
 
     facts, often = tokenize(folder / DOCUMENTS, folder / PROFILE, pieces, documents)
     return {**facts, "unigram_loss": unigram_loss(often["train"], often["heldout"])}
 
 
-def _pieces(step: Bound, tokenizer: Any) -> Pieces:
+def _pieces(step: Bound, tokenizer: Tokenizer) -> Pieces:
     settings = step.step.settings
     return Pieces(
         tokenizer,

@@ -11,7 +11,7 @@ from tasks.store.artifacts import Artifact, Input
 from tasks.store.step_names import tokens_step
 
 if TYPE_CHECKING:
-    from models.protocols import Tokenizer
+    from models.protocols import TokenisedCorpus, Tokenizer
     from tasks.store.steps import Bound
 
 DOCUMENTS = "documents.arrow"
@@ -48,7 +48,7 @@ def documents(
     family: str,
     folders: Sequence[Path],
     split: str = "train",
-) -> Any:
+) -> TokenisedCorpus:
     """The documents that pre-training reads: for a family that sees, rows with their pictures.
 
     Args:

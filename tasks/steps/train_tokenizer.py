@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tasks.steps.durable import durable
 from tasks.steps.taken_over import brought_tokenizer, has_start
 from tasks.store.artifacts import Findings, Input
 from tasks.store.kept import kept_texts
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from models.protocols import Tokenizer
 
 
 @durable()
@@ -26,7 +29,7 @@ def train_tokenizer(step: Bound, folder: Path) -> Findings:
     return Findings({"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest})
 
 
-def _learned(step: Bound, texts: Iterable[str]) -> Any:
+def _learned(step: Bound, texts: Iterable[str]) -> Tokenizer:
     from corpora.words import segmenter
     from models.saved_tokenizer import learn_tokenizer
 

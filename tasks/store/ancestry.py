@@ -287,7 +287,7 @@ def join(first: Ancestry, second: Ancestry) -> Ancestry:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 

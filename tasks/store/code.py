@@ -144,7 +144,7 @@ class _Module:
 
     def _one(self, name: str) -> Said:
         nodes = self.effects if name == EFFECTS else self.definitions[name]
-        writer = _Writer(self, own=name)
+        writer = _Normaliser(self, own=name)
         text = "\n".join(ast.dump(writer.visit(_copied(node))) for node in nodes)
         if name != EFFECTS:
             writer.number(Place(self.path, EFFECTS))
@@ -153,7 +153,7 @@ class _Module:
         return Said(text, tuple(writer.names))
 
 
-class _Writer(ast.NodeTransformer):
+class _Normaliser(ast.NodeTransformer):
     """Removes from a definition what can't change outputs and numbers the definitions it names."""
 
     def __init__(self, module: _Module, own: str):

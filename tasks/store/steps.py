@@ -98,20 +98,20 @@ CODE = {
     ),
     "evaluation": (
         "tasks.steps.evaluate_model",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "tasks.store.predictions",
         "models.evaluation.predict",
         LOADING,
     ),
     "probe": (
         "tasks.steps.probe_network",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "models.evaluation.probe",
         LOADING,
     ),
     "few_shot": (
         "tasks.steps.ask_in_context",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "tasks.store.kept",
         "tasks.store.predictions",
         "models.evaluation.few_shot.protocol",
@@ -121,7 +121,7 @@ CODE = {
     ),
     "prototypes": (
         "tasks.steps.compare_prototypes",
-        "tasks.steps.answers",
+        "tasks.steps.prediction_columns",
         "tasks.store.kept",
         "tasks.store.predictions",
         "models.evaluation.prototypes",
@@ -372,6 +372,6 @@ def _versions(kind: str) -> dict[str, str]:
     return {name: version(name) for name in VERSIONS[kind]}
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = "–" if value is None else str(value)
     return text[:12] + "…" if len(text) == 64 else text[:80]

@@ -10,9 +10,12 @@ from __future__ import annotations
 import base64
 import hmac
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fourstage.settings import home, mlflow_uri
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOGIN = "FOURSTAGE_LOGIN"
 OPEN = ("/health", "/version")  # paths without a login; they reveal nothing
@@ -27,12 +30,12 @@ class Guarded:
         addresses: Allowed origins; a browser sends the origin of the page that makes a request.
     """
 
-    def __init__(self, app: Any, login: str, addresses: set[str]):
+    def __init__(self, app: ASGIApp, login: str, addresses: set[str]):
         self.app = app
         self.wanted = b"Basic " + base64.b64encode(login.encode())
         self.addresses = {address.encode() for address in addresses}
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request or refuse it."""
         headers = dict(scope.get("headers", ()))
         if scope["type"] == "lifespan" or scope.get("path") in OPEN:
@@ -45,7 +48,7 @@ class Guarded:
             await self.app(scope, receive, send)
 
 
-async def _refuse(send: Any, status: int, reason: bytes) -> None:
+async def _refuse(send: Send, status: int, reason: bytes) -> None:
     headers = [(b"content-type", b"text/plain")]
     if status == 401:
         headers.append((b"www-authenticate", b'Basic realm="MLflow of fourstage up"'))

@@ -12,7 +12,7 @@ from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.runs import PARAM_BATCH, PARAM_LENGTH, metric_name
 
 if TYPE_CHECKING:
-    from fourstage.recipe.resolved import ResolvedRecipe
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 
 def parameters(recipe: ResolvedRecipe) -> dict[str, str]:
@@ -53,7 +53,7 @@ def log_parameters(
             client.log_model_params(model_id, lacking)
 
 
-def _of_stage(stage: Any) -> dict[str, Any]:
+def _of_stage(stage: ResolvedStage) -> dict[str, Any]:
     if stage.init is not None:
         return {"init": stage.init}
     found = {
@@ -80,7 +80,7 @@ def _of_stage(stage: Any) -> dict[str, Any]:
     return found
 
 
-def _objective(stage: Any) -> str:
+def _objective(stage: ResolvedStage) -> str:
     """What a stage learns: ``masked_lm, next_sentence``, ``some_head + 0.5 masked_lm``."""
     if stage.head is None:
         return ", ".join(stage.objectives)

@@ -18,7 +18,7 @@ from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
 from corpora.unlabelled import unlabelled
 from data_contracts.sources import load_source
 from models import features as keys
-from models.evaluation.unigram import unigram_loss
+from models.evaluation.unigram_loss import unigram_loss
 from models.inputs.rows import mark_ids, window_start
 from models.inputs.windows import window_index, windows
 from models.protocols import Context

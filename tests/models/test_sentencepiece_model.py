@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
 from models.character_rules import compiled
-from models.sentencepiece_model import Kind, Unigram, bpe_model, read_unigram_model, unigram_model
+from models.sentencepiece_model import (
+    PieceType,
+    Unigram,
+    bpe_model,
+    read_unigram_model,
+    unigram_model,
+)
 
 MODEL = Unigram(
     ("<pad>", "<unk>", "▁", "a", "▁ab", "."),
     (0.0, 0.0, -1.5, -2.25, -3.0, 0.0),
-    (Kind.CONTROL, Kind.UNKNOWN, *[Kind.NORMAL] * 3, Kind.USER_DEFINED),
+    (PieceType.CONTROL, PieceType.UNKNOWN, *[PieceType.NORMAL] * 3, PieceType.USER_DEFINED),
     compiled({"é": "e", "ab": "ba"}),
 )
 WHOLE = unigram_model(MODEL)
@@ -53,7 +59,7 @@ def test_no_damage_goes_unnoticed_or_ends_in_another_error(data):
         ({"pieces": ("<pad>", "<unk>", "▁", "a", "", ".")}, "pieces with text"),
         ({"pieces": ("<pad>", "<unk>", "▁", "a", "b\0", ".")}, "without NUL"),
         ({"scores": (0.0, 0.0, float("nan"), -2.0, -3.0, 0.0)}, "finite scores"),
-        ({"kinds": (Kind.UNKNOWN,) * 6}, "one unknown piece; .* no special one"),
+        ({"kinds": (PieceType.UNKNOWN,) * 6}, "one unknown piece; .* no special one"),
         ({"rules": struct.pack("<I", 4096) + bytes(1024) + b"\0"}, "rules of norm.* are damaged"),
         ({"rules": struct.pack("<I", 1024) + bytes(1024) + b"x"}, "rules of norm.* are damaged"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
@@ -26,7 +25,7 @@ def handle(options: Namespace) -> int:
     resolve_recipe(options.recipe, options.overrides, options.smoke)
     require_servers()
 
-    def work() -> Any:
+    def work() -> object:
         with prefect_ready():
             from flows.evaluate import evaluate
         return evaluate(options.recipe, options.overrides, options.smoke)

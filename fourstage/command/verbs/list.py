@@ -146,5 +146,5 @@ def _first_sentence(path: Path) -> str:
     return " ".join(lines).split(". ")[0].rstrip(".")
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)

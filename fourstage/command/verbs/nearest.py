@@ -132,7 +132,7 @@ def _words(options: Namespace) -> int:
     ):
         from models.catalogue import literals, provided
         from models.interchange.stage_folder import is_stage
-        from models.saved_tokenizer import load_tokenizer
+        from models.saved_tokenizer import load_tokenizer, scheme_of
         from models.stage_format import CONFIG, TOKENIZER
         from models.vectors.lookup import nearest, word_table
         from tasks.store.artifacts import tokenizer_in_store
@@ -144,13 +144,14 @@ def _words(options: Namespace) -> int:
             from tasks.registry.stage_files import stage_files
 
             stage, vocabulary = files.enter_context(stage_files(options.model))
-        tokenizer: Any = load_tokenizer(vocabulary)
+        tokenizer = load_tokenizer(vocabulary)
+        scheme = scheme_of(tokenizer)
         family = str(json.loads((stage / CONFIG).read_text("utf-8"))["family"])
-        whole = literals("tokenizers", tokenizer.scheme).get("WHOLE_WORDS")
+        whole = literals("tokenizers", scheme).get("WHOLE_WORDS")
         if "static" not in provided(family) or not whole:
             raise RecipeError(
                 f"{options.model}: expected a model with one vector a word, such as word2vec with"
-                f" tokenizer word, got {family} with {tokenizer.scheme}; to compare texts, give"
+                f" tokenizer word, got {family} with {scheme}; to compare texts, give"
                 " --input"
             )
         asked = [*(options.analogy or ()), options.text]

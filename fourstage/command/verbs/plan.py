@@ -133,7 +133,7 @@ def _print_resolved(options: Namespace) -> int:
     return 0
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(item) for item in value) or "none"
     if isinstance(value, dict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready, server_named
 from fourstage.command.options import add_json, add_model
@@ -35,7 +34,7 @@ def handle(options: Namespace) -> int:
     by = _who() if options.approve is not None else None
     asked = (options.model, options.version, options.force, by, options.approve or "")
 
-    def work() -> Any:
+    def work() -> object:
         if not server_named():
             from tasks.registry.decision import promotion_refused
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready, server_named
 from fourstage.command.options import add_json, add_model
@@ -23,7 +22,7 @@ def handle(options: Namespace) -> int:
     """Go back to the previous champion."""
     require_servers()
 
-    def work() -> Any:
+    def work() -> object:
         if not server_named():
             from tasks.registry.decision import rollback_refused
 

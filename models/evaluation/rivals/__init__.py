@@ -25,7 +25,7 @@ KINDS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py
 
 
 @dataclass(frozen=True)
-class Rows:
+class RawRows:
     """Rows as raw texts.
 
     Attributes:
@@ -43,16 +43,16 @@ class Rows:
     def __len__(self) -> int:
         return len(self.answers)
 
-    def only(self, rows: Sequence[int] | np.ndarray) -> Rows:
+    def only(self, rows: Sequence[int] | np.ndarray) -> RawRows:
         """The rows with the given numbers."""
-        return Rows(
+        return RawRows(
             tuple([texts[i] for i in rows] for texts in self.columns),
             [self.answers[i] for i in rows],
             self.choices and [self.choices[i] for i in rows],
             None if self.pictures is None else self.pictures[list(rows)],
         )
 
-    def answered(self) -> Rows:
+    def answered(self) -> RawRows:
         """The rows that have an answer."""
         return self.only([i for i, answer in enumerate(self.answers) if answer])
 
@@ -67,13 +67,13 @@ class Rival:
         facts: What was chosen on the dev rows, and its score there, as plain JSON.
     """
 
-    answer: Callable[[Rows], list[str]]
+    answer: Callable[[RawRows], list[str]]
     majority: str
     facts: Mapping[str, Any]
 
 
 def fit(
-    kind: str, train: Rows, dev: Rows | None, *, metric: str, markings: Sequence[str] = ()
+    kind: str, train: RawRows, dev: RawRows | None, *, metric: str, markings: Sequence[str] = ()
 ) -> Rival:
     """Fit the cheap baseline of a kind of answer.
 

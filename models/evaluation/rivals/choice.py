@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from models.answers.choice import Choice
-from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows, most_frequent
+from models.evaluation.rivals import RawRows, Rival, most_frequent
 
 NAME = "TF-IDF + linear SVM"
 MAJORITY = "most frequent place"
 COST = 0.1
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn which texts are right choices, from their n-grams and those they share with the row."""
     from sklearn.svm import LinearSVC
 
@@ -25,7 +25,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
     for each in grams:
         each.fit([[*train.columns[-1], *(c for row in train.choices or () for c in row)]])
 
-    def features(rows: Rows) -> Any:
+    def features(rows: RawRows) -> Any:
         texts = rows.columns[-1]
         of = [(texts[i], choice) for i, row in enumerate(rows.choices or ()) for choice in row]
         parts = []
@@ -41,7 +41,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
     ]
     machine = LinearSVC(C=COST, tol=1e-2, random_state=0).fit(features(train), right)
 
-    def said(rows: Rows) -> list[str]:
+    def said(rows: RawRows) -> list[str]:
         if not len(rows):
             return []
         ends = np.cumsum([len(row) for row in rows.choices or ()])[:-1]

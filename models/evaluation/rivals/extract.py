@@ -16,7 +16,7 @@ import numpy as np
 
 from models.answers.extract import Extract
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows
+from models.evaluation.rivals import RawRows, Rival
 from models.served.words import word_spans
 
 NAME = "sliding window"
@@ -25,7 +25,7 @@ NEAR = 8  # words on each side of an answer in which the question's words count,
 QUANTILES = 20  # borders tried for the score below which there is no answer
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn how rare words are, how long answers, and on the dev rows when there is none."""
     passages = [set(_words(text)) for text in dict.fromkeys(train.columns[-1])]
     counts = Counter(word for words in passages for word in words)
@@ -53,7 +53,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
         start, end = places[starts[at]][0], places[ends[at] - 1][1]
         return float(scored[at]), json.dumps([[start, passage[start:end]]], ensure_ascii=False)
 
-    def read(rows: Rows) -> list[tuple[float, str]]:
+    def read(rows: RawRows) -> list[tuple[float, str]]:
         return [best(*row) for row in zip(*rows.columns[-2:], strict=True)]
 
     def said(border: float, found: Sequence[tuple[float, str]]) -> list[str]:

@@ -13,9 +13,9 @@ import numpy as np
 
 from fourstage.label_order import in_order
 from models.answers.label import Label
-from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows, most_frequent
+from models.evaluation.rivals import RawRows, Rival, most_frequent
 
 NAME = "TF-IDF + linear SVM"
 MAJORITY = "majority class"
@@ -24,7 +24,7 @@ DEFAULT = ("both", 1.0)
 CHOSEN_ON = 10_000  # training rows for the choice; more take longer and lead to the same choice
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn labels; the kind of n-grams and the cost are chosen on the dev rows."""
     names = in_order(train.answers)
     if len(names) < 2:
@@ -34,7 +34,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
     features = stacked([each.fit(train.columns) for each in grams])
     machine = _fitted(features, train.answers, facts["cost"])
 
-    def answer(rows: Rows) -> list[str]:
+    def answer(rows: RawRows) -> list[str]:
         if not len(rows):
             return []
         return _predicted(machine, stacked([each.of(rows.columns) for each in grams]))
@@ -46,7 +46,7 @@ def _facts(features: str, cost: float, score: float | None) -> dict[str, Any]:
     return {"features": features, "cost": cost, "score": score}
 
 
-def _chosen(train: Rows, dev: Rows, metric: str, markings: Sequence[str]) -> dict[str, Any]:
+def _chosen(train: RawRows, dev: RawRows, metric: str, markings: Sequence[str]) -> dict[str, Any]:
     """The best on the dev rows; on a tie, the one with fewer features or the lower cost."""
     if len(train) > CHOSEN_ON:
         rows = np.random.default_rng(len(train)).permutation(len(train))

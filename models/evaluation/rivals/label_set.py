@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from models.answers.label_set import LabelSet, set_of, written
-from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows, most_frequent
+from models.evaluation.rivals import RawRows, Rival, most_frequent
 
 NAME = "TF-IDF + linear SVMs"
 MAJORITY = "most frequent set"
 COSTS = (0.1, 0.3, 1.0)
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn whether a row has each label; the cost is chosen on the dev rows."""
     labels = LabelSet.names(train.answers)
     grams = [Grams(of, markings) for of in PARTS["both"]]
@@ -34,7 +34,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
             for own in has.T
         ]
 
-    def said(fitted: Sequence[Any], rows: Rows) -> list[str]:
+    def said(fitted: Sequence[Any], rows: RawRows) -> list[str]:
         if not len(rows):
             return []
         asked = stacked([each.of(rows.columns) for each in grams])

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from models.answers.number import Number
-from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows
+from models.evaluation.rivals import RawRows, Rival
 
 NAME = "TF-IDF + ridge regression"
 MAJORITY = "mean"
@@ -25,7 +25,7 @@ class _Features:
         more = {"seen": 0} if pairs else {}
         self._grams = [Grams(of, markings, **more) for of in PARTS["both"]]
 
-    def fit(self, rows: Rows) -> Any:
+    def fit(self, rows: RawRows) -> Any:
         columns = rows.columns
         # One set of n-grams for both texts of a pair, so that they can be compared.
         joined = [[text for column in columns for text in column]]
@@ -33,7 +33,7 @@ class _Features:
             grams.fit(joined)
         return self.of(rows)
 
-    def of(self, rows: Rows) -> Any:
+    def of(self, rows: RawRows) -> Any:
         if len(rows.columns) == 1:
             return stacked([grams.of(rows.columns) for grams in self._grams])
         parts = []
@@ -49,7 +49,7 @@ class _Features:
         return np.vstack([columns, columns**2]).T
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn numbers; the penalty is chosen on the dev rows."""
     features = _Features(markings, len(train.columns) > 1)
     numbers = np.array([float(a) for a in train.answers])
@@ -60,7 +60,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
 
         return Ridge(alpha=penalty, random_state=0).fit(seen, numbers)
 
-    def said(fitted: Any, rows: Rows) -> list[str]:
+    def said(fitted: Any, rows: RawRows) -> list[str]:
         if not len(rows):
             return []
         return [repr(value) for value in fitted.predict(features.of(rows)).tolist()]

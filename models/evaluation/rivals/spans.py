@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from models.answers.spans import Spans
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows
+from models.evaluation.rivals import RawRows, Rival
 from models.served.words import word_spans
 
 NAME = "names of training"
@@ -23,18 +23,18 @@ DEFAULT = 0.5
 Words = tuple[str, ...]
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn names and their types; how often a name must be a span is chosen on the dev rows."""
     types: dict[Words, Counter[str]] = defaultdict(Counter)
     for text, answer in zip(train.columns[-1], train.answers, strict=True):
         for start, end, kind in json.loads(answer):
             types[_words(text[start:end])][kind] += 1
     types.pop((), None)
-    every = _Names({name: kinds.most_common(1)[0][0] for name, kinds in types.items()})
+    every = _KnownSpans({name: kinds.most_common(1)[0][0] for name, kinds in types.items()})
     seen = Counter(name for text in train.columns[-1] for *_, name in every.among(_words(text)))
 
-    def said(share: float, rows: Rows) -> list[str]:
-        names = _Names(
+    def said(share: float, rows: RawRows) -> list[str]:
+        names = _KnownSpans(
             {
                 name: kind
                 for name, kind in every.types.items()
@@ -53,7 +53,7 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
     return Rival(lambda rows: said(share, rows), "[]", {"share": share, "score": score})
 
 
-class _Names:
+class _KnownSpans:
     """Names with their types, found in texts."""
 
     def __init__(self, types: Mapping[Words, str]):

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from models.answers.text import Text, texts_of
-from models.evaluation.ngrams import Grams
+from models.evaluation.ngram_features import Grams
 from models.evaluation.resampling import scores
-from models.evaluation.rivals import Rival, Rows, most_frequent
+from models.evaluation.rivals import RawRows, Rival, most_frequent
 from models.served.words import word_spans
 
 NAME = "nearest text or beginning"
@@ -22,14 +22,14 @@ MAJORITY = "most frequent text"
 _AT_ONCE = 200  # rows compared with all training rows in one product
 
 
-def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> Rival:
+def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Index the training rows by their words; choose on the dev rows, the nearest without any."""
     grams = Grams("words", markings, seen=0)
     known = grams.fit(train.columns).T.tocsr()
     written = [texts_of(answer)[0] for answer in train.answers]
     length = max(1, int(np.median([len(word_spans(text)) for text in written])))
 
-    def nearest(rows: Rows) -> list[str]:
+    def nearest(rows: RawRows) -> list[str]:
         found: list[str] = []
         for start in range(0, len(rows), _AT_ONCE):
             some = rows.only(range(start, min(start + _AT_ONCE, len(rows))))
@@ -37,12 +37,12 @@ def fit(train: Rows, dev: Rows | None, metric: str, markings: Sequence[str]) -> 
             found += [written[row] for row in np.asarray(likeness.argmax(axis=1)).ravel()]
         return found
 
-    def beginning(rows: Rows) -> list[str]:
+    def beginning(rows: RawRows) -> list[str]:
         return [_first_words(text, length) for text in rows.columns[0]]
 
-    ways: dict[str, Callable[[Rows], list[str]]] = {"nearest": nearest, "beginning": beginning}
+    ways: dict[str, Callable[[RawRows], list[str]]] = {"nearest": nearest, "beginning": beginning}
 
-    def said(way: str, rows: Rows) -> list[str]:
+    def said(way: str, rows: RawRows) -> list[str]:
         return [json.dumps([text], ensure_ascii=False) for text in ways[way](rows)]
 
     chosen, score = "nearest", None

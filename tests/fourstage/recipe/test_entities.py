@@ -132,7 +132,7 @@ def _with_marks(*marks: str, scheme: str = "wordpiece") -> tuple[str, str]:
         (_with_marks("[HD]", "[HD]"), "tokenizer.marks[1]: '[HD]': it is there already"),
         (
             _with_marks("[HD]", scheme="unigram"),
-            "unigram splits all of a text; schemes with marks: wo",
+            "tokenizer.marks: unigram has no such setting; schemes with it: wo",
         ),
     ],
 )

@@ -333,6 +333,32 @@ def test_set_without_a_value_leaves_a_stage_out(write):
     assert [stage.name for stage in resolved.stages] == ["general", "finetune"]
 
 
+def test_set_without_a_value_removes_a_key_so_that_its_default_holds(write):
+    text = edited("1.0e-3}}$", "1.0e-3, beta_2: 0.98}}")
+    text = edited("dataset: rows,", "dataset: rows, budget: {epochs: 9}, batch_size: 5,", text)
+    paths = ("general.optimizer.adamw.beta_2", "finetune.budget", "finetune.batch_size")
+    removed = [*(f"stages.{path}=" for path in paths), "seed=~"]
+    found = resolve(load_recipe(write(text), removed))
+    bare = resolve(load_recipe(write(edited("seed: 17\n", ""), "bare.yaml")))
+    assert found.rows() == bare.rows()
+    assert found.origin("seed") == "default"
+
+
+def test_set_removes_no_entry_of_a_list(write):
+    text = MINIMAL + "evaluate: {metrics: [accuracy, macro_f1]}\n"
+    assert "write the whole list" in fault(write(text), "evaluate.metrics[0]=")
+
+
+def test_a_stage_that_is_left_out_leaves_the_origins_of_those_behind_it(write):
+    text = edited("  - {stage: finetune", "  - {stage: task}\n  - {stage: finetune")
+    settings = ["stages.task=", "stages.finetune.batch_size=4", "stages[2].budget.epochs=3"]
+    resolved = resolve(load_recipe(write(text), settings))
+    origins = [
+        resolved.origin(f"stages[1].{key}") for key in ("batch_size", "budget.epochs", "dataset")
+    ]
+    assert origins == ["--set", "--set", "recipe"]
+
+
 def test_set_takes_the_place_of_several_seeds(write):
     text = edited("seed: 17", "seeds: {values: [1, 2], from: finetune}")
     assert resolve(load_recipe(write(text), ["seed=9"])).seeds == (9,)
@@ -350,7 +376,11 @@ def test_set_takes_the_place_of_several_seeds(write):
         ("a..b=5", "expected a path"),
         ("stages[x]=5", "expected a path"),
         ("seed.deeper=5", "seed is the number 17, it has no 'deeper'"),
-        ("stages[0].budget=", "expected a value after '='"),
+        ("stages.finetune.optimizer.adamw.warmup=", "it has no stages[1].optimizer.adamw.warmup"),
+        ("seed.deeper=", "it has no seed.deeper"),
+        ("stages[0].name[7]=", "it has no stages[0].name[7]"),
+        ("serch=", "a key of the recipe, which is removed then; it has no serch"),
+        ("family=", "x.yaml: the key 'family' is missing"),
         ("name=no", "because YAML reads the word `no` so"),
         ("stages.general.optimizer.adamw.peak_learning_rate=1e-4", "write 1.0e-4"),
         ("name=!!python/none ''", "the tag"),

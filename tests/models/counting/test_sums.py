@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from models.counting.array_file import map_arrays, write_arrays
 from models.counting.packing import Packing
-from models.counting.sums import Table, summed
+from models.counting.sums import KeyedSums, summed
 
 
 def blocks(dtype: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -44,7 +44,7 @@ def test_counts_of_single_keys_are_sums_of_ones(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_not_there_has_nothing() -> None:
-    table = Table(np.array([2, 4], np.uint64), np.array([[7], [8]]))
+    table = KeyedSums(np.array([2, 4], np.uint64), np.array([[7], [8]]))
     asked = np.array([0, 2, 3, 4, 5], np.uint64)
     assert table.of(asked)[:, 0].tolist() == [0, 7, 0, 8, 0]
 

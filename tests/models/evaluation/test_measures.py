@@ -11,7 +11,7 @@ import pytest
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.evaluation.heldout import HeldOut, heldout_losses
-from models.evaluation.marked_words import Occurrence, Pair
+from models.evaluation.marked_words import Occurrence, WordInContext
 from models.evaluation.predict import predict
 from models.evaluation.probe import probe
 from models.evaluation.word_in_context import word_in_context
@@ -108,7 +108,10 @@ def test_a_loss_has_a_standard_error_where_there_is_more_than_one_batch(folders)
 
 def test_words_in_context_are_judged_by_the_stages_own_vectors(folders):
     words = [Occurrence("waa wab wac", 4, 7), Occurrence("wad wab wae waf", 4, 7)]
-    pairs = [Pair("a", words[0], words[0], True), Pair("b", words[0], words[1], False)]
+    pairs = [
+        WordInContext("a", words[0], words[0], True),
+        WordInContext("b", words[0], words[1], False),
+    ]
     found = word_in_context(folders[0], tokenizer(), pairs, pairs)
     assert found.cosines[0].tolist() == [1.0] * len(found.layers)
     assert (found.cosines[1, 1:] < 1).all()

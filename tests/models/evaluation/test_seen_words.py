@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.evaluation.rivals import Rows, fit
+from models.evaluation.rivals import RawRows, fit
 from models.evaluation.seen_words import _products, statistics
 from models.evaluation.seen_words import fit as fit_seeing
 
 COLOURS = ("black", "blue", "yellow")
 
 
-def made(seed: int, count: int, width: int = 3) -> Rows:
+def made(seed: int, count: int, width: int = 3) -> RawRows:
     """Is there an item of the colour that is named? Neither the colour nor the picture tells."""
     rng = np.random.default_rng(seed)
     texts, answers, pictures = [], [], []
@@ -24,10 +24,10 @@ def made(seed: int, count: int, width: int = 3) -> Rows:
         features = np.zeros((2, width), np.float32)
         features[[0, 1], there] = 1.0
         pictures.append(statistics(rng.random((2, 4), np.float32), features))
-    return Rows((texts,), answers, None, np.array(pictures))
+    return RawRows((texts,), answers, None, np.array(pictures))
 
 
-def right(rows: Rows, said: list[str]) -> float:
+def right(rows: RawRows, said: list[str]) -> float:
     return float(np.mean([a == b for a, b in zip(rows.answers, said, strict=True)]))
 
 
@@ -39,7 +39,7 @@ def test_it_relates_a_word_to_what_is_seen_which_words_alone_do_not():
     blind = fit("label", train, dev, metric="accuracy")
     assert right(asked, blind.answer(asked)) < 0.7
     assert asked.pictures is not None
-    other = Rows(asked.columns, asked.answers, None, asked.pictures[::-1])
+    other = RawRows(asked.columns, asked.answers, None, asked.pictures[::-1])
     assert right(asked, sees.answer(other)) < 0.8  # another row's picture
 
 
@@ -71,6 +71,6 @@ def test_one_label_and_rows_without_answers_are_no_fault():
     train = made(5, 30)
     train.answers[:10] = [""] * 10
     assert set(fit_seeing(train, None, "accuracy", ()).answer(train)) <= {"true", "false"}
-    one = Rows(train.columns, ["true"] * 30, None, train.pictures)
+    one = RawRows(train.columns, ["true"] * 30, None, train.pictures)
     assert fit_seeing(one, None, "accuracy", ()).answer(train) == ["true"] * 30
     assert fit_seeing(train, train, "accuracy", ()).answer(train.only([])) == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation
-from models.evaluation.marked_words import Occurrence, Pair, marked, pairs_of
+from models.evaluation.marked_words import Occurrence, WordInContext, marked, pairs_of
 from models.evaluation.occurrences import AllLayers, cosines, occurrence_vectors, places
 from models.evaluation.word_in_context import best_threshold, judge
 from models.inputs.rows import framed
@@ -24,8 +24,10 @@ WORDS = WordPiece(
 )
 
 
-def pair(first: str, second: str, same: bool) -> Pair:
-    return Pair("", Occurrence(first, 0, len(first)), Occurrence(second, 0, len(second)), same)
+def pair(first: str, second: str, same: bool) -> WordInContext:
+    return WordInContext(
+        "", Occurrence(first, 0, len(first)), Occurrence(second, 0, len(second)), same
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.inputs.ngrams import BUCKETS
+from models.inputs.hashed_ngrams import BUCKETS
 from models.layers.wide import WidePart
 from models.linear_machine import Machine
 

@@ -21,13 +21,13 @@ from models.stage_format import NETWORK, head_file
 from models.training.stage import Budget, Phase
 from models.training.trainer import train
 from models.vectors import text
+from models.vectors.context_windows import Block, blocks
 from models.vectors.logistic import SharedQuestions
 from models.vectors.lookup import word_table
 from models.vectors.outputs import NegativeSampling
 from models.vectors.subwords import Subwords, rows_of
 from models.vectors.tables import Table
 from models.vectors.training import Vectors
-from models.vectors.windows import Block, blocks
 from tests.models.memory_corpus import MemoryCorpus
 from tests.models.training.memory import Corpus, Recorder, Rows, finetuning, pretraining, tokenizer
 

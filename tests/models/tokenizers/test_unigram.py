@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpora.cleaning import clean
 from fourstage.errors import ContractViolation
 from models.character_rules import compiled_canonical_rules
-from models.sentencepiece_model import Kind, Unigram
+from models.sentencepiece_model import PieceType, Unigram
 from models.tokenizers.unigram import SPECIAL_TOKENS, UnigramTokenizer, learn
 from tests.models.tokenizers.texts import CHINESE, ENGLISH
 
@@ -21,12 +21,14 @@ PIECES |= {"l": -5.0, "o": -5.0, "w": -5.0, "1": -4.0, "我": -4.0, "们": -4.0,
 
 
 def by_hand() -> UnigramTokenizer:
-    kinds = [Kind.UNKNOWN if token == "<unk>" else Kind.CONTROL for token in SPECIAL_TOKENS]
+    kinds = [
+        PieceType.UNKNOWN if token == "<unk>" else PieceType.CONTROL for token in SPECIAL_TOKENS
+    ]
     return UnigramTokenizer(
         Unigram(
             (*SPECIAL_TOKENS, *PIECES),
             (*[0.0] * 5, *PIECES.values()),
-            (*kinds, *[Kind.NORMAL] * len(PIECES)),
+            (*kinds, *[PieceType.NORMAL] * len(PIECES)),
             compiled_canonical_rules(),
         )
     )

@@ -9,7 +9,7 @@ import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.vectors import text
-from models.vectors.windows import STRETCH, STRETCHES, blocks
+from models.vectors.context_windows import STRETCH, STRETCHES, blocks
 from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer
 
 WORDS = PlainTokenizer(40)

@@ -9,8 +9,8 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models.vectors.tables import Table
 from models.vectors.translation import (
     DISTANCES,
-    Score,
     Translation,
+    TripleSums,
     compare,
     corrupted,
     lengths,
@@ -83,7 +83,7 @@ def test_triples_beyond_the_margin_move_nothing():
     assert done.any()
     trained = Table(table.copy())
     score = compare(trained, true[done], false[done], Translation(0.1, "l2", 0.01), 0.01)
-    assert score == Score(0.0, float(done.sum()), float(done.sum()))
+    assert score == TripleSums(0.0, float(done.sum()), float(done.sum()))
     assert (trained.array == table).all()  # also where no triple of a batch is wrong
 
 

@@ -12,8 +12,8 @@ import pytest
 from corpora.preparation import prepare_dataset
 from corpora.snapshot import take_snapshot
 from data_contracts.sources import parse_source
-from tasks.steps.answers import rivals_of
 from tasks.steps.fit_baseline import ANSWERS, SEEING, fit_baseline
+from tasks.steps.prediction_columns import rivals_of
 from tasks.store.artifacts import Artifact, Findings, Input, store
 from tasks.store.kept import QUARANTINED
 from tasks.store.steps import Bound, Step

@@ -8,14 +8,14 @@ import json
 import numpy as np
 import pytest
 
-from models.evaluation.rivals import Rows, fit
+from models.evaluation.rivals import RawRows, fit
 
 
-def rows(texts: list[str], labels: list[str], second: list[str] | None = None) -> Rows:
-    return Rows((texts, *([second] if second else [])), labels)
+def rows(texts: list[str], labels: list[str], second: list[str] | None = None) -> RawRows:
+    return RawRows((texts, *([second] if second else [])), labels)
 
 
-def said(train: Rows, asked: Rows, dev: Rows | None = None, **settings) -> list[str]:
+def said(train: RawRows, asked: RawRows, dev: RawRows | None = None, **settings) -> list[str]:
     return fit("label", train, dev, metric="accuracy", **settings).answer(asked)
 
 
@@ -34,7 +34,7 @@ def test_the_second_text_of_a_pair_is_a_feature_of_its_own():
     assert said(train, asked) == ["yes", "no"]
 
 
-def _marked(seed: int, count: int) -> Rows:
+def _marked(seed: int, count: int) -> RawRows:
     """Which of two substances is the marked one? The words are the same in every row."""
     labels = np.random.default_rng(seed).choice(["A", "B"], count).tolist()
     texts = {"A": "the effect of ## A ## on B", "B": "the effect of A on ## B ##"}
@@ -52,7 +52,7 @@ def test_what_does_best_on_the_dev_rows_is_chosen_and_the_cheapest_of_equals():
     rng = np.random.default_rng(0)
     endings = {"gerund": "ing", "superlative": "est"}
 
-    def made(count: int) -> Rows:
+    def made(count: int) -> RawRows:
         labels = rng.choice(list(endings), count).tolist()
         stems = ("".join(rng.choice(list("bcdfg"), 6)) for _ in range(count))
         return rows([f"{stem}{endings[i]}" for stem, i in zip(stems, labels, strict=True)], labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from models.reading import where_read
+from models.scored_positions import where_read
 
 
 class Asked:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from models.inputs.ngrams import BUCKETS, Ngrams
+from models.inputs.hashed_ngrams import BUCKETS, Ngrams
 from models.tokenizers.byte_bpe import ByteBPE, learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 

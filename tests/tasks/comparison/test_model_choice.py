@@ -12,15 +12,15 @@ from fourstage.command.project import make_project
 from fourstage.errors import RecipeError, UnknownNameError
 from models.catalogue import file_of
 from tasks.comparison.candidates import candidates_of
-from tasks.comparison.choice import (
-    Choice,
+from tasks.comparison.choice_report import choice_page, least_difference
+from tasks.comparison.model_choice import (
     Meter,
+    ModelChoice,
     close_round,
     next_round,
     open_choice,
     table_of,
 )
-from tasks.comparison.choice_report import choice_page, least_difference
 from tasks.planning.plan import plan_recipe
 from tests.corpora.made_up import rows, write
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
         names(without=names())
 
 
-def tried(choice: Choice, scores: dict[str, float]) -> None:
+def tried(choice: ModelChoice, scores: dict[str, float]) -> None:
     """Enter what a round found."""
     state = choice.state
     for name in state["rounds"][-1]["factors"]:
@@ -240,7 +240,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_after_a_change_of_rows_or_code_the_rounds_start_anew(own: Path, capsys) -> None:
-    def opened() -> Choice:
+    def opened() -> ModelChoice:
         return open_choice("mine", [], False, 5.0)
 
     choice = opened()

@@ -46,7 +46,7 @@ SCORED = (*READ, "stage", "measurement")
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """A question and its candidates.
 
     Attributes:
@@ -166,7 +166,7 @@ def open_choice(
     minutes: float,
     more: Sequence[str] = (),
     without: Sequence[str] = (),
-) -> Choice:
+) -> ModelChoice:
     """Check a choice before any work, and find where it stands.
 
     Raises:
@@ -187,12 +187,12 @@ def open_choice(
     }
     folder = home() / FOLDER / digest(asked)
     folder.mkdir(parents=True, exist_ok=True)
-    choice = Choice(recipe, smoke, minutes, candidates, unmade, whole, folder)
+    choice = ModelChoice(recipe, smoke, minutes, candidates, unmade, whole, folder)
     _start_anew_if_changed(choice)
     return choice
 
 
-def _start_anew_if_changed(choice: Choice) -> None:
+def _start_anew_if_changed(choice: ModelChoice) -> None:
     state, now = choice.state, _made_of(choice)
     if state.get("made_of") == now:
         return
@@ -204,7 +204,7 @@ def _start_anew_if_changed(choice: Choice) -> None:
     choice.keep({"made_of": now, "prepared": {}, "rounds": []})
 
 
-def _made_of(choice: Choice) -> str:
+def _made_of(choice: ModelChoice) -> str:
     """Digest of what the scores of all candidates are made of: files, code and packages."""
     # Keys of steps without their inputs: those are among the steps, most of them not yet made.
     return digest(
@@ -223,7 +223,7 @@ class Meter:
         name: The candidate; None for what is made before the rounds.
     """
 
-    def __init__(self, choice: Choice, name: str | None = None):
+    def __init__(self, choice: ModelChoice, name: str | None = None):
         self._choice, self._name, self._step = choice, name, ""
         self._since = time.monotonic()
 
@@ -248,7 +248,7 @@ class Meter:
         self._since = now
 
 
-def prepare(choice: Choice) -> None:
+def prepare(choice: ModelChoice) -> None:
     """Make what every candidate reads: data, contracts, tokenizer, tokens.
 
     Raises:
@@ -275,7 +275,7 @@ def prepare(choice: Choice) -> None:
     choice.keep({**choice.state, "rows": counts})
 
 
-def next_round(choice: Choice) -> dict[str, Any] | None:
+def next_round(choice: ModelChoice) -> dict[str, Any] | None:
     """The round that comes next, or that was stopped; None when all are done.
 
     Returns:
@@ -298,12 +298,12 @@ def next_round(choice: Choice) -> dict[str, Any] | None:
     return turn
 
 
-def _turn(number: int, sizes: Sequence[int], **said: Any) -> dict[str, Any]:
+def _turn(number: int, sizes: Sequence[int], **said: object) -> dict[str, Any]:
     begun: dict[str, Any] = {"tried": {}, "spent": {}}
     return {"number": number, "sizes": list(sizes), "left_out": {}, **said, **begun}
 
 
-def _without_pretraining(choice: Choice) -> dict[str, Any]:
+def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
     """The candidates that have only labels; if there are none, all."""
     free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
     kept = dict.fromkeys(free or choice.candidates, 1.0)
@@ -312,7 +312,7 @@ def _without_pretraining(choice: Choice) -> dict[str, Any]:
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 
 
-def _first(choice: Choice, left: float) -> dict[str, Any]:
+def _first(choice: ModelChoice, left: float) -> dict[str, Any]:
     """The round of all candidates, in the most rounds with which none has to be left out."""
     names = list(choice.candidates)
     rounds = most_rounds(len(names))
@@ -328,7 +328,7 @@ def _first(choice: Choice, left: float) -> dict[str, Any]:
     return _turn(1, found, seconds=left / rounds, seeds=seeds, factors=kept, left_out=out)
 
 
-def _after(choice: Choice, before: Mapping[str, Any], left: float) -> dict[str, Any] | None:
+def _after(choice: ModelChoice, before: Mapping[str, Any], left: float) -> dict[str, Any] | None:
     """The round after another one; None after the last, or where the minutes are over."""
     number, planned = before["number"] + 1, before["sizes"]
     if number > len(planned) or left <= 0 or len(before["best"]) == 1:
@@ -341,7 +341,7 @@ def _after(choice: Choice, before: Mapping[str, Any], left: float) -> dict[str, 
 
 
 def _divided(
-    choice: Choice, names: Sequence[str], seconds: float, seeds: int
+    choice: ModelChoice, names: Sequence[str], seconds: float, seeds: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Factors of a round's candidates, and what those left out were short of (`factors`)."""
     if choice.smoke:
@@ -349,11 +349,11 @@ def _divided(
     return factors({name: _expense(choice, name, seeds) for name in names}, seconds, seeds)
 
 
-def _is_pretrained(choice: Choice, name: str) -> bool:
+def _is_pretrained(choice: ModelChoice, name: str) -> bool:
     return bool(pretraining_stages(choice.plans[name].recipe))
 
 
-def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
+def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> None:
     """Train a candidate with a round's budget and score it on the dev rows.
 
     What it costs is written down step by step. Of an attempt that is killed inside a stage, the
@@ -390,7 +390,7 @@ def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
     choice.keep(state)
 
 
-def close_round(choice: Choice) -> None:
+def close_round(choice: ModelChoice) -> None:
     """Rank the candidates of the round that was just tried."""
     state = choice.state
     turn = state["rounds"][-1]
@@ -400,14 +400,14 @@ def close_round(choice: Choice) -> None:
     choice.keep(state)
 
 
-def survivors(choice: Choice) -> list[Entry]:
+def survivors(choice: ModelChoice) -> list[Entry]:
     """The two best of the last round, the chosen one first, as entries of a comparison."""
     turn = choice.state["rounds"][-1]
     finalists = turn["best"][:FINALISTS]
     return [choice.entry(name, turn["factors"][name], turn["seeds"]) for name in finalists]
 
 
-def table_of(choice: Choice) -> dict[str, Any]:
+def table_of(choice: ModelChoice) -> dict[str, Any]:
     """The rounds as plain JSON, for the page: a row per candidate in the order of their ranks.
 
     Besides, the recipe's ``stages`` before the labels, and which finalists are ``pretrained``.
@@ -451,14 +451,14 @@ def table_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _seeds(choice: Choice, count: int) -> list[int]:
+def _seeds(choice: ModelChoice, count: int) -> list[int]:
     finetune = choice.whole.recipe.finetune
     assert finetune is not None
     # A quick trial has one seed.
     return [finetune.seed + i for i in range(1 if choice.smoke else count)]
 
 
-def _expense(choice: Choice, name: str, seeds: int) -> Expense:
+def _expense(choice: ModelChoice, name: str, seeds: int) -> Expense:
     """What a candidate costs as written."""
     plan = choice.plans[name]
     costs = _costs(plan)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from models.evaluation.unigram import unigram_loss
+from models.evaluation.unigram_loss import unigram_loss
 
 
 def test_it_is_the_mean_surprise_of_the_smoothed_frequencies() -> None:
