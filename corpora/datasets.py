@@ -33,6 +33,7 @@ from corpora.regions import NoRegionsError
 from corpora.rejections import Counts, RejectionLog, nothing_left
 from corpora.snapshot import Snapshot
 from corpora.splits import position
+from corpora.target_language import TrigramProfiles, are_told_apart
 from corpora.targets import measure_targets
 from corpora.training_rows import training_order
 from data_contracts.records import SPLITS, Rejected, Row, Split
@@ -69,6 +70,7 @@ _OF_TARGETS = [
     pyarrow.field("length_ratio", pyarrow.float64()),
     pyarrow.field("copy_rate", pyarrow.float64()),
     pyarrow.field("target_script_share", pyarrow.float64()),
+    pyarrow.field("target_language_margin", pyarrow.float64()),
 ]
 
 
@@ -589,6 +591,7 @@ class DatasetWriter:
             if number not in gone
         )
         kept, kind = 0, self._source.answers
+        profiles = self._languages(spool, splits, gone)
         with (
             TableWriter(self._folder / "rows.arrow", ROWS) as rows,
             TableWriter(self._folder / "profile.parquet", self._profile_schema) as profile,
@@ -600,6 +603,11 @@ class DatasetWriter:
                 known = self._rows[number]
                 row["split"] = splits[number]
                 measures = json.loads(row.pop("measures"))
+                if targets := texts_in(kind, row["label"]):
+                    counted = splits[number] == "train"
+                    measures["target_language_margin"] = profiles and profiles.margin(
+                        row["text"], targets, counted
+                    )
                 rows.add(row, len(row["text"]) + 512)
                 profile.add(
                     {
@@ -627,6 +635,18 @@ class DatasetWriter:
             for split in SPLITS
         }
         return kept
+
+    def _languages(
+        self, spool: Path, splits: list[Split], gone: set[int]
+    ) -> TrigramProfiles | None:
+        """Profiles of the training rows; None if nothing tells the language of a target."""
+        if not are_told_apart(self._source.language, self._source.answer_language):
+            return None
+        return TrigramProfiles(
+            (row["text"], texts_in(self._source.answers, row["label"]))
+            for number, row in enumerate(_spooled(spool))
+            if number not in gone and splits[number] == "train"
+        )
 
 
 def _named_group(group: str) -> str:

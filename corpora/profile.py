@@ -11,7 +11,8 @@ or reference answers of the row), ``number`` (null unless the answer is one), ``
 (null without a pair),
 ``duplicate_of_train`` (for rows of the other splits, the id of a training row with the same text,
 or null) and ``contradictory`` (another row has the same text and another answer). Of rows whose
-answers are texts also those of `corpora.targets`.
+answers are texts also those of `corpora.targets`, and ``target_language_margin``
+(`corpora.target_language`; null where texts and targets are in one language or in two scripts).
 
 Only kept documents and rows are in it; what was removed or quarantined is in ``rejected.jsonl``
 and in the counts.
@@ -89,11 +90,16 @@ def measure(text: str, language: str, removed: Mapping[str, int]) -> dict[str, A
 
 def script_share(text: str, language: str) -> float:
     """Share of the letters that are in the language's script, 0-1; 1 if there are no letters."""
-    script = _LANGUAGES.get(language.split("-")[0], "latin")
-    if text.isascii() and script == "latin":
+    of = script(language)
+    if text.isascii() and of == "latin":
         return 1.0
     letters = _total(_LETTERS, text)
-    return min(1.0, _total(_SCRIPTS[script], text) / letters) if letters else 1.0
+    return min(1.0, _total(_SCRIPTS[of], text) / letters) if letters else 1.0
+
+
+def script(language: str) -> str:
+    """Name of a language's script."""
+    return _LANGUAGES.get(language.split("-")[0], "latin")
 
 
 def _total(pattern: re.Pattern[str], text: str) -> int:

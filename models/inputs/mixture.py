@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from models.protocols import TokenisedRows, Tokenizer
+from models.stage_format import MIXTURE
 
 # Kinds of answers that can be written as a text.
 WRITTEN = ("label", "number", "text")
@@ -114,6 +115,17 @@ def tasks_beside(
         name: PrefixedRows(rows[name], said["answers"], f"mixture.beside.{name}", prefix)
         for (name, said), prefix in zip(beside.items(), prefixes, strict=True)
     }
+
+
+def known_prefixes(config: Mapping[str, Any]) -> list[str]:
+    """The prefixes of all tasks that a stage's head has learned, that of its own dataset first.
+
+    Args:
+        config: The stage's ``config.json``.
+    """
+    own = [settings.get("prefix") for settings in (config["head"] or {}).values()]
+    beside = config.get(MIXTURE, {}).get("beside", {}).values()
+    return [prefix for prefix in (*own, *(said["prefix"] for said in beside)) if prefix]
 
 
 def mixed(

@@ -51,6 +51,7 @@ import numpy as np
 
 from models import features as keys
 from models.catalogue import answers_name, literals
+from models.inputs.mixture import known_prefixes
 from models.protocols import Tokenizer
 from models.saved_tokenizer import load_tokenizer
 from models.scored_positions import where_read
@@ -86,7 +87,8 @@ def export_text_model(
     ``labels.json`` has the names that answers consist of, in the order of the head's outputs;
     ``head.json`` the kind of answer (``answers``), whether rows are ``pairs``, how many regions of
     a picture it sees (``most_regions``), whether it ``reads_entities``, ``reads_words`` or
-    ``embeds`` texts, the ``names``, and what the head's ``served()`` says.
+    ``embeds`` texts, the ``names``, the tasks' ``known_prefixes``, and what the head's ``served()``
+    says.
 
     ``entities.json`` is ``{name: number}``: each name, as the tokenizer reads it, and the row of
     the network's table of entities that it means, 0 for none.
@@ -183,6 +185,7 @@ def _export(
         "reads_words": bool(about.get("READS_WORDS")),
         "embeds": bool(about.get("EMBEDS")),
         "names": list(stage.config["label_names"]),
+        "known_prefixes": known_prefixes(stage.config),
         **served(),
     }
     module = tokenizer.module()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from models.decoding.settings import Generation
 from models.served.pieces import text_of_bytes, text_of_words
 
 AT_ONCE = 32  # rows that are read together
+NOTHING = dict.fromkeys(("text", "score", "answer", "ended", "cut"))
 
 
 def predict_texts(
@@ -27,13 +29,52 @@ def predict_texts(
         loaded: The loaded graph, with ``frame``, from texts to token ids and mask (B, T) and
             whether each was cut (B,), and ``start``, ``step`` and ``moved`` of a `CachedReader`.
         head: ``longest``, ``generation``, the ids ``begin`` and ``stop``,
-            ``never`` and ``pad``, and the ``pieces`` of all ids, which are ``bytes`` or words.
+            ``never`` and ``pad``, the ``pieces`` of all ids, which are ``bytes`` or words, and the
+            ``known_prefixes``.
 
     Returns:
         ``text``, ``score``, the probability of the whole text, and as JSON ``answer``; whether the
         text ``ended`` by itself, not at its largest length; and whether the row's text was longer
-        than what is read of it, and so was ``cut``.
+        than what is read of it, and so was ``cut``. All of them are None for a row that begins with
+        a known prefix; ``error`` says so.
     """
+    faults = [prefix_fault(text, head["known_prefixes"]) for text in columns[0]]
+    bare = [row for row, fault in zip(zip(*columns, strict=True), faults, strict=True) if not fault]
+    written = iter(_written(list(zip(*bare, strict=True)), loaded, head))
+    return [NOTHING | {"error": fault} if fault else next(written) for fault in faults]
+
+
+def prefix_fault(text: str, prefixes: Sequence[str]) -> str | None:
+    """What is wrong with a text that brings a task's prefix along; None if it brings none.
+
+    A prefix that ends in a letter or a digit is not looked for: a text may begin with that word.
+
+    Args:
+        text: The text.
+        prefixes: Those of all tasks that were learnt; the first is put before each text.
+
+    Example:
+        >>> prefix_fault("Sum up: the house", ["sum up:", "stsb:"])[:34]
+        "it begins with the prefix 'sum up:"
+    """
+    for prefix in prefixes:
+        words = r"\s+".join(map(re.escape, prefix.split()))
+        if re.search(r"\w$", prefix.rstrip()) or not re.match(rf"\s*{words}", text, re.IGNORECASE):
+            continue
+        known = ", ".join(map(repr, prefixes))
+        return (
+            f"it begins with the prefix {prefix!r}; expected a text without one, as {prefixes[0]!r}"
+            f" is put before each and other tasks are not answered (known prefixes: {known})"
+        )
+    return None
+
+
+def _written(
+    columns: Sequence[Sequence[str]], loaded: Any, head: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """What is written for rows that can be read."""
+    if not columns:
+        return []
     settings = Generation(**head["generation"])
     # A reader of its own for each call: calls may come at the same time.
     reader = CachedReader(head["longest"], loaded.start, loaded.step, loaded.moved, head["begin"])

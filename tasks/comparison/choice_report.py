@@ -55,8 +55,9 @@ def choice_page(table: Mapping[str, Any]) -> str:
     choice, comparison = table["choice"], table["comparison"]
     parts = [
         f"# {sentence(table)}",
-        f"Chosen on {choice['dev_rows']:,} dev rows, in {choice['rounds']} rounds; the score of the"
-        " best of several is too good an estimate. The last two were then judged once on the"
+        f"Chosen on {choice['dev_rows']:,} dev rows, in {choice['rounds']}"
+        f" round{'s' * (choice['rounds'] > 1)}; the score of the best of several is too good an"
+        f" estimate. {_judged(len(comparison['recipes']))} then judged once on the"
         f" {comparison['split']} rows: {headline(comparison)}",
         *_apart(choice),
         *_once(choice["pretrained"]),
@@ -74,10 +75,10 @@ def choice_page(table: Mapping[str, Any]) -> str:
         )
     if choice["unmade"]:
         parts.append("Left out, since they can't be made of this recipe:")
-        parts.append("\n".join(f"- {name}: {why}" for name, why in choice["unmade"].items()))
+        parts.append("\n".join(_by_reason(choice["unmade"])))
     if bought := stage_cells(choice):
         parts += ["## What each stage bought", markdown_table(*bought), _caution(choice)]
-    for metric in comparison["metrics"]:
+    for metric in (each for each in comparison["metrics"] if comparison["differences"][each]):
         parts += [
             f"## {metric} on the {comparison['split']} rows",
             markdown_table(*difference_cells(comparison, metric)),
@@ -88,6 +89,18 @@ def choice_page(table: Mapping[str, Any]) -> str:
         )
     parts.append(f"The chosen recipe with every value: `{choice['folder']}/{CHOSEN}`.")
     return "\n\n".join(parts) + "\n"
+
+
+def _judged(number: int) -> str:
+    return "The only one was" if number == 1 else "The last two were"
+
+
+def _by_reason(unmade: Mapping[str, str]) -> list[str]:
+    """A line for each reason, with the candidates that have it."""
+    names: dict[str, list[str]] = {}
+    for name, why in unmade.items():
+        names.setdefault(why, []).append(name)
+    return [f"- {', '.join(who)}: {why}" for why, who in names.items()]
 
 
 def _apart(choice: Mapping[str, Any]) -> list[str]:
@@ -127,9 +140,14 @@ def _once(pretrained: Sequence[str]) -> list[str]:
 def _caution(choice: Mapping[str, Any]) -> str:
     """How far the scores of the first round can be trusted."""
     seeds = "at one seed" if choice["rounds"] > 1 else f"at {len(choice['seeds'])} seeds"
+    small = (
+        "small differences"
+        if choice["metric"] in OF_LIKELIHOOD
+        else "differences of a point or two"
+    )
     return (
         f"Scores of the first round, the only one that tried all of them, {seeds} and with the"
-        " shortest budgets: differences of a point or two are often chance. `fourstage compare`"
+        f" shortest budgets: {small} are often chance. `fourstage compare`"
         " with `--variant no-STAGE:stages.STAGE=` and several seeds tests one."
     )
 

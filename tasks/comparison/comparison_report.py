@@ -22,15 +22,22 @@ COSTS = {
 
 
 def headline(table: Table) -> str:
-    """The headline: whether the best recipe beats the cheap baseline, if that has the metric."""
-    metric = table["metrics"][0]
+    """The headline: whether the best recipe beats the cheap baseline.
+
+    Where no baseline has the first metric, as none has a perplexity, it also says so of the first
+    metric that one has.
+    """
+    metric, *others = table["metrics"]
     scored = [recipe for recipe in table["recipes"] if metric in recipe["metrics"]]
     means = [recipe["metrics"][metric]["mean"] for recipe in scored]
     best = scored[number_of_best(metric, means)]
     first = f"the {'lowest' if metric in LOWER_IS_BETTER else 'highest'} {metric}"
     rivals = [rival for rival in table["baselines"] if metric in rival["metrics"]]
     if not rivals:
-        return f"{best['name']} has {first}, {best['metrics'][metric]['mean']:.3f}."
+        said = f"{best['name']} has {first}, {best['metrics'][metric]['mean']:.3f}."
+        known = {name for rival in table["baselines"] for name in rival["metrics"]}
+        also = [name for name in others if name in known]
+        return f"{said} {headline({**table, 'metrics': also})}" if also else said
     cheap = next((rival for rival in rivals if rival["name"] == best["baseline"]), rivals[0])
     judged = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]

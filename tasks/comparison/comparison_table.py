@@ -10,7 +10,7 @@ import numpy as np
 
 from fourstage.digests import digest
 from models.evaluation.rivals import SEES, names_of
-from tasks.comparison.contests import PROBE_MEAN, baseline_names, contests_of
+from tasks.comparison.contests import PROBE_MEAN, baseline_names, contests_of, words_read
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
@@ -96,6 +96,7 @@ def judge(
         + _guessed_before(recipes)
         + unlike_windows(recipes)
         + unlike_objectives(recipes)
+        + unlike_targets(recipes)
         + unknown_words(recipes)
         + [
             f"{entry.name}: {note}"
@@ -231,6 +232,7 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "unigram_loss": unigram_losses(texts, before[0], recipe.measured_by, runs[0].plan.folders),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
+        "target_words": words_read(runs[0], contests),
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
         "evaluations": {
             str(run.seed): run.made["evaluation"].key for run in runs if "evaluation" in run.made
@@ -296,6 +298,21 @@ def unlike_objectives(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     told = "; ".join(f"{objective} in {', '.join(names)}" for objective, names in of.items())
     return [f"losses compare only within an objective: {told}"]
+
+
+def unlike_targets(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Note on incomparable perplexities: of unlike parts of the targets."""
+    of: dict[float, list[str]] = {}
+    for recipe in recipes:
+        if recipe["target_words"] is not None:
+            of.setdefault(recipe["target_words"], []).append(recipe["name"])
+    if len(of) < 2:
+        return []
+    told = "; ".join(f"{words:,.1f} words in {', '.join(of[words])}" for words in sorted(of))
+    return [
+        "perplexities compare only where the same is read of each target, and target_length cuts"
+        f" them: {told}"
+    ]
 
 
 def unlike_tokenizers(recipes: Sequence[Mapping[str, Any]]) -> bool:

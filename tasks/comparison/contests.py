@@ -16,7 +16,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models.answers.label import Label
 from models.catalogue import answers_of
-from models.metrics import OF_LIKELIHOOD
+from models.metrics import OF_LIKELIHOOD, PERPLEXITY_A_WORD
 from tasks.comparison.participants import SeedRun
 from tasks.store.predictions import PREDICTIONS
 from tasks.store.step_names import probe_step, prototypes_step, stage_step, word_in_context_step
@@ -108,6 +108,23 @@ def contests_of(
         on = [DataSet(name, Label(), "accuracy", step)]
         found[f"word_in_context/{name}"] = on, _contest(on, asked, contrasts, called)
     return found
+
+
+def words_read(run: SeedRun, contests: Mapping[str, tuple[list[DataSet], Contest]]) -> float | None:
+    """Words of all targets, as far as a run's network has read them; None without a perplexity.
+
+    Perplexities compare only where they are equal: targets are cut at ``target_length`` tokens.
+
+    Args:
+        run: The run.
+        contests: As `contests_of` has them.
+    """
+    from models.answers.text import read_of
+
+    on = next((on for metric, (on, _) in contests.items() if metric in OF_LIKELIHOOD), None)
+    if on is None or on[0].step not in run.made:
+        return None
+    return sum(read_of(said, PERPLEXITY_A_WORD) or 0.0 for said in _table(run, on[0])["predicted"])
 
 
 def baseline_names(runs: Runs, cheap: str) -> dict[str, str]:

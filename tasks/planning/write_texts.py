@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fourstage.errors import RecipeError
+from fourstage.errors import ContractViolation, RecipeError
 from tasks.planning.made_stage import made_stage
 from tasks.store.step_names import stage_step
 
@@ -33,14 +33,21 @@ def write_texts(
         UnknownNameError: The recipe has no such stage.
         RecipeError: It has not learned to write, or a setting is out of range.
         EnvironmentFault: The stage is not trained yet.
-        ContractViolation: A text is not what the stage can take.
+        ContractViolation: A text is not what the stage can take, or begins with a task's prefix.
     """
     from models.decoding.prompting import write
-    from models.training.trained_stage import load_stage
+    from models.inputs.mixture import known_prefixes
+    from models.served.texts import prefix_fault
+    from models.training.trained_stage import config_of, load_stage
 
     folder, tokenizer = made_stage(plan, stage_name, "generate")
     folders = plan.folders
     part = _writes(folder, stage_step(stage_name), folders)
+    config = config_of(folder)
+    prefixes = known_prefixes(config) if part in (config["head"] or {}) else []
+    for number, text in enumerate(texts):
+        if fault := prefix_fault(text, prefixes):
+            raise ContractViolation(f"generate: prompt {number}: {fault}")
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     objective = stage.objective(part, folders)
     prompting = objective.prompting(stage.network, stage.scorer(part, objective))

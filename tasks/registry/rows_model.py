@@ -27,6 +27,7 @@ class Prediction(BaseModel):
         text: A text that was written.
         ended: Whether a text that was written ended by itself, not at its largest length.
         cut: Whether what was asked is longer than what is read of it, where a text is written.
+        error: Why there is no answer: a text that is to be read behind a prefix brings one along.
     """
 
     score: float | None = None
@@ -38,6 +39,7 @@ class Prediction(BaseModel):
     text: str | None = None
     ended: bool | None = None
     cut: bool | None = None
+    error: str | None = None
 
 
 class RowsModel(PythonModel):

@@ -18,6 +18,7 @@ from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.reading import read_rows
 from corpora.rejections import Counts
 from corpora.snapshot import take_snapshot
+from corpora.target_language import TrigramProfiles
 from data_contracts.check import check
 from data_contracts.records import Rejected, Row
 from data_contracts.sources import load_source, source_names
@@ -246,6 +247,26 @@ def test_two_captions_have_signs_for_a_translation_and_no_row_is_a_copy(tmp_path
     report = check(profile.reset_index(), load_suite("targets"), subject="multi30k_en_de")
     assert report.verdict == "green"
     assert sorted(report.quarantined) == sorted(empty)
+
+
+def test_swapped_captions_are_told_by_their_language_and_others_are_not():
+    there = {
+        split: [(row.text, json.loads(row.label)) for row in rows]
+        for split, rows in read("multi30k_en_de").rows.items()
+    }
+    train = there["train"]
+    swapped = set(range(0, len(train), 50))  # 2 %, the tolerance
+    for number in swapped:
+        text, (target,) = train[number]
+        train[number] = target, [text]
+    profiles = TrigramProfiles(train)
+    found = {}
+    for split, rows in there.items():
+        margins = (profiles.margin(*row, counted=split == "train") for row in rows)
+        found[split] = {n for n, each in enumerate(margins) if each is not None and each < -0.3}
+    assert (len(swapped), swapped <= found["train"]) == (580, True)
+    assert len(found["train"] - swapped) == 1
+    assert found["dev"] == found["test"] == set()
 
 
 def test_some_summaries_stand_in_their_abstract(tmp_path: Path):

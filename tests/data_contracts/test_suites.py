@@ -102,6 +102,7 @@ def targets() -> pd.DataFrame:
         length_ratio=0.9,
         copy_rate=0.1,
         target_script_share=1.0,
+        target_language_margin=2.5,
     )
 
 
@@ -226,6 +227,10 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "target_script_right_overall": (
             fill("target_script_share", 0.701),
             fill("target_script_share", 0.699),
+        ),
+        "target_language_right": (
+            put("target_language_margin", -0.3),
+            put("target_language_margin", -0.31),
         ),
         "copies_few_overall": (fill("copy_rate", 0.499), fill("copy_rate", 0.501)),
         "copies_none": (put("copy_rate", 0.99), put("copy_rate", 1.0)),

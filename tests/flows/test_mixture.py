@@ -69,5 +69,21 @@ def test_a_mixture_is_run_shown_planned_and_traced(someone: Listener):
     hops = someone.types("trace", "models:/mixes@champion", "--json").json["hops"]
     assert {f"dataset {name}" for name in PREFIXES} <= {hop["name"] for hop in hops}
 
+    bare, own, other = "Reads a file", "go on with this: reads", "which library: reads"
+    said = "begins with the prefix 'which library:'; expected a text without one"
+    known = "(known prefixes: 'go on with this:', 'which library:', 'how alike:')"
+    refused = someone.types("generate", "mixes.yaml", "finetune", bare, other)
+    assert refused.code == 3, refused.told()
+    assert f"prompt 1: it {said}" in (told := " ".join(refused.err.split()))
+    assert known in told
+    answered = someone.types("predict", "mixes@champion", bare, own, other, "--json")
+    assert answered.code == 0, answered.told()
+    first, second, third = answered.json["predictions"]
+    assert first["text"] is not None
+    assert "error" not in first
+    assert (second["text"], second["score"]) == (None, None)
+    assert "prefix 'go on with this:'" in second["error"]
+    assert said in third["error"]
+
     refused = someone.types("plan", "mixes.yaml", "--set", "stages.finetune.mixture.limit=0")
     assert (refused.code, "mixture.limit" in refused.err) == (2, True), refused.told()

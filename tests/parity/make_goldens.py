@@ -8,9 +8,7 @@ With names of cases, only their folders are written.
 
 A folder a class and draw: the checkpoint as transformers saves it, and ``numbers.npz`` with inputs
 and, for both GELUs, hidden states, logits, the loss and its gradient on the table of tokens.
-With ``relative`` as argument only the last of them. A folder a class and draw: the checkpoint as
-transformers saves it, and ``numbers.npz`` with inputs and, for both GELUs, hidden states, logits,
-the loss and its gradient on the table of tokens.
+``xlnet-*/longer.npz`` has a longer row, with its first GELU.
 
 Everything is random, LayerNorm gains and biases and the padding row too: what starts at 0 or 1
 would hide a swapped or a missing term. N(0, 0.3) is large enough to tell the two GELUs apart,
@@ -524,7 +522,10 @@ def randomise(model: Any, deviation: float) -> None:
 def factorised(length: int, mask: np.ndarray) -> dict[str, np.ndarray]:
     """Places of three tokens a row that are predicted in some order, and their slots."""
     places = np.zeros((4, length), np.int64)
-    at = np.array([[1, 5, 12], [2, 8, 0], [6, 13, 9], [1, 0, 0]])
+    half, last = length // 2, length - 1
+    at = np.array(
+        [[1, half - 2, last - 1], [2, last - 5, 0], [half - 1, last, last - 4], [1, 0, 0]]
+    )
     weights = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 0, 0]], np.float32)
     for row, order in enumerate(([2, 1, 3], [1, 2], [3, 1, 2], [1])):
         for slot, place in enumerate(order):
@@ -534,7 +535,7 @@ def factorised(length: int, mask: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def xlnet(model: Any, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What their XLNet computes of a row after another one, in both streams."""
+    """What their XLNet computes of a row, after another one if there is one, in both streams."""
     ids = torch.tensor(batch["token_ids"])
     length = ids.shape[1]
     places, at = batch["factorisation"], batch["query_positions"]
@@ -544,8 +545,10 @@ def xlnet(model: Any, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     hidden |= (places[:, None] == places[:, :, None]) & asked[:, :, None]
     chosen = np.take_along_axis(batch["token_ids"], at, axis=1)
     labels_of = np.where(batch["query_weights"] > 0, chosen, -100)
-    with torch.no_grad():
-        before = model(torch.tensor(batch["before"])).mems
+    before = None
+    if "before" in batch:
+        with torch.no_grad():
+            before = model(torch.tensor(batch["before"])).mems
     model.zero_grad()
     result = model(
         ids,
@@ -562,7 +565,7 @@ def xlnet(model: Any, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {
         **{f"hidden_{number}": state for number, state in enumerate(streams[::2])},
         "query": streams[-1],
-        "memory": by_row(before),
+        **({"memory": by_row(before)} if before else {}),
         "memory_after": by_row(result.mems),
         "logits": result.logits.detach().numpy(),
         "loss": result.loss.detach().numpy(),
@@ -606,6 +609,16 @@ def transformer_xl(model: Any, batch: dict[str, np.ndarray]) -> dict[str, np.nda
     }
 
 
+def longer(model: Any) -> dict[str, np.ndarray]:
+    """A longer row than XLNet's memory, after another one and alone."""
+    batch = inputs(LENGTHS[1], 0)
+    batch |= factorised(LENGTHS[1], batch["padding_mask"])
+    alone = {f"alone/{key}": value for key, value in xlnet(model, batch).items()}
+    before = {"before": np.random.default_rng(4).integers(5, SIZE["vocab_size"], (4, 10))}
+    after = {f"after/{key}": value for key, value in xlnet(model, batch | before).items()}
+    return {**batch, **before, **alone, **after}
+
+
 def relative() -> None:
     """Write ``relative/`` anew."""
     shutil.rmtree(RELATIVE, ignore_errors=True)
@@ -623,6 +636,8 @@ def relative() -> None:
             if activation == ACTIVATIONS[0]:
                 model.save_pretrained(folder)
             arrays |= {f"{activation}/{k}": v for k, v in xlnet(model, batch).items()}
+            if activation == ACTIVATIONS[0]:
+                np.savez_compressed(folder / "longer.npz", **longer(model), versions=versions)
         np.savez_compressed(folder / "numbers.npz", **arrays)
         arrays = {**batch, "versions": versions}
         folder = RELATIVE / f"transformer-xl-{draw}"

@@ -15,7 +15,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.heads.sequence_to_sequence import SequenceToSequence
 from models.inputs.batches import Batches, batches
-from models.inputs.mixture import PrefixedRows, mixed, rates, tasks_beside, written
+from models.inputs.mixture import PrefixedRows, known_prefixes, mixed, rates, tasks_beside, written
 from models.inputs.rows import GROUPED
 from models.protocols import Context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
@@ -173,3 +173,13 @@ def test_a_prefix_that_leaves_no_room_is_told_with_its_place():
     task = PrefixedRows(rows("small"), "text", "mixture.beside.small", np.full(24, 90, np.int32))
     with pytest.raises(RecipeError, match=r"mixture\.beside\.small: 24 tokens leave no room .* 28"):
         head.index(task, np.random.default_rng(0))
+
+
+def test_the_prefixes_of_all_tasks_are_known_the_own_first():
+    head = {"sequence_to_sequence": {"beams": 2, "prefix": "93"}}
+    beside = {name: {"prefix": p, "answers": "label"} for name, p in PREFIXES.items()}
+    config: dict[str, Any] = {"head": head, "mixture": {"beside": beside, "limit": None}}
+    assert known_prefixes(config) == ["93", "90", "91 92"]
+    assert known_prefixes({"head": head}) == ["93"]
+    assert known_prefixes({"head": {"sequence_to_sequence": {"prefix": ""}}}) == []
+    assert known_prefixes({"head": None}) == []

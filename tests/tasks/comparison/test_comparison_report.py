@@ -116,6 +116,15 @@ def test_the_lowest_perplexity_is_the_best_and_no_baseline_has_one() -> None:
     assert said in markdown(table)
     assert said not in markdown(_table("better"))
     assert "corrected (Holm) for the one contrast" in markdown(_table("better"))
+    table["baselines"][1]["metrics"] = {}
+    for recipe, mean in zip(table["recipes"], (0.7, 0.5), strict=True):
+        recipe["metrics"][METRIC] = {"mean": mean, "deviation": None}
+    both = table | {"metrics": ["perplexity", METRIC]}
+    both["differences"] = {"perplexity": [], **_table("worse")["differences"]}
+    assert headline(both) == (
+        "theirs has the lowest perplexity, 20.000. TF-IDF + linear SVM wins: macro_f1 0.600; the"
+        " best recipe, ours, gets 0.700."
+    )
     table["metrics"].append(METRIC)
     table["differences"] |= _table("better")["differences"]
     assert "corrected (Holm) for the contrasts of each metric" in markdown(table)

@@ -10,6 +10,7 @@ from tasks.comparison.comparison_table import (
     too_early,
     unknown_words,
     unlike_objectives,
+    unlike_targets,
     unlike_windows,
 )
 
@@ -61,6 +62,14 @@ def test_losses_of_unlike_objectives_are_not_compared():
     assert note.endswith("causal_lm in ours; masked_lm in masked")
     words = masked | {"tokenizer": "words", "heldout_loss_a_character": {}}  # none is shown
     assert unlike_objectives([ours, words]) == []
+
+
+def test_perplexities_of_targets_that_were_cut_otherwise_are_not_compared():
+    whole = _recipe([]) | {"target_words": 1234.0}
+    labels = _recipe([]) | {"name": "labels", "target_words": None}
+    assert unlike_targets([whole, whole | {"name": "other"}, labels]) == []
+    (note,) = unlike_targets([whole, labels, whole | {"name": "cut", "target_words": 987.25}])
+    assert note.endswith("target_length cuts them: 987.2 words in cut; 1,234.0 words in ours")
 
 
 def test_unknown_words_make_a_loss_per_character_too_low():

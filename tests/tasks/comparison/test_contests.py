@@ -13,7 +13,7 @@ from fourstage.errors import RecipeError
 from models.answers.text import written
 from models.evaluation.comparison import BETTER, UNCLEAR, WORSE
 from models.evaluation.rivals.label import NAME as CHEAP
-from tasks.comparison.contests import PROBE_MEAN, contests_of
+from tasks.comparison.contests import PROBE_MEAN, contests_of, words_read
 from tasks.comparison.participants import SCORES, SeedRun
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact
@@ -257,6 +257,11 @@ def test_of_perplexities_the_lower_is_better_and_the_cheap_baseline_has_none(
     assert [score.name for score in perplexity.scores] == ["low", "high"]
     assert [score.name for score in chrf.scores] == [CHEAP, "low", "high"]
     assert [d.verdict for d in chrf.differences] == [UNCLEAR, WORSE]
+    assert words_read(runs["low"][0], found) == 3 * ROWS
+    assert words_read(runs["low"][0], {"chrf": found["chrf"]}) is None
+    table["predicted"] = [written("a b", (6.0, 2, 1.5))] * (ROWS - 1) + [written("a b")]
+    table.to_parquet(runs["high"][0].made["evaluation"].path(PREDICTIONS))
+    assert words_read(runs["high"][0], found) == 1.5 * (ROWS - 1)
 
 
 def test_answers_to_other_rows_are_refused(answers: Answers):

@@ -336,7 +336,9 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     }
     page = choice_page({"choice": told, "comparison": comparison, "summary": {}})
     assert page.startswith("# labels-only: the same network, trained on the labels alone; no model")
-    assert "Chosen on 10 dev rows, in 3 rounds" in page
+    assert "Chosen on 10 dev rows, in 3 rounds;" in page
+    assert "The only one was then judged once on the test rows: mine has" in page
+    assert "on the test rows\n" not in page, "nothing was tested"
     assert "| no-general | 0.8000 | -0.1000 |" in page
     assert "larger (twice as wide) is 10.0 minutes a round short" in page
     assert "\n- counting: " in page
@@ -349,6 +351,14 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     assert "shares of right answers differ by about 0.310 or more" in page
     of_texts = {"choice": told | {"metric": "perplexity"}, "comparison": comparison, "summary": {}}
     assert "shares of right answers" not in choice_page(of_texts)
+    assert "small differences are often chance" in choice_page(of_texts)
+    assert "differences of a point or two are often chance" in page
+    alike = dict.fromkeys(("wide", "fasttext"), "no words")
+    once = told | {"unmade": {"counting": "no network", **alike}, "rounds": 1}
+    page = choice_page({"choice": once, "comparison": comparison, "summary": {}})
+    assert "in 1 round;" in page
+    assert page.count("no words") == 1
+    assert "\n- counting: no network\n- wide, fasttext: no words\n" in page
     assert "as-written is pre-trained" not in page
     assert (
         "no-domain is pre-trained at one seed; runs differ only in the seeds of fine-tuning" in page
