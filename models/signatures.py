@@ -28,7 +28,8 @@ class Setting:
         name: Name, as written in a recipe.
         types: Names in its annotation, such as ``("float",)``.
         default: Default value; `REQUIRED` if there is none, None also if it is not a literal.
-        choices: Allowed words, if the module lists them (``UNITS`` for ``unit``).
+        choices: Allowed words, if the module lists them (``UNITS`` for ``unit``, ``SUMMARIES`` for
+            ``summary``) or imports their list from a module of `models`.
     """
 
     name: str
@@ -138,8 +139,13 @@ def _setting(
         name,
         _names(annotation),
         list(value) if isinstance(value, tuple) else value,  # as a recipe writes it
-        words.get(name.upper()) or words.get(f"{name.upper()}S") or (),
+        _choices(name.upper(), words),
     )
+
+
+def _choices(name: str, words: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    plurals = (name, f"{name}S", f"{name.removesuffix('Y')}IES")
+    return next((words[plural] for plural in plurals if plural in words), ())
 
 
 def _names(annotation: ast.expr | None) -> tuple[str, ...]:
@@ -160,11 +166,17 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _tuples_of_words(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """{name: words} of the module's constants that are tuples of words, or mappings of them."""
     found: dict[str, tuple[str, ...]] = {}
     for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("models."):
+            names = {alias.name for alias in node.names if alias.name.isupper()}
+            if names:
+                theirs = _tuples_of_words(_tree(_imported_file(node, min(names))))
+                found |= {name: theirs[name] for name in names & theirs.keys()}
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], _literal(node.value)
-            if isinstance(target, ast.Name) and isinstance(value, tuple):
+            if isinstance(target, ast.Name) and isinstance(value, (tuple, dict)):
                 if value and all(isinstance(word, str) for word in value):
-                    found[target.id] = value
+                    found[target.id] = tuple(value)
     return found

@@ -19,12 +19,13 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import check_known
 from models import features as keys
 from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
-from models.layers.row_scorer import RowScorer, check_summary
+from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
@@ -62,7 +63,7 @@ class MultipleChoice:
     targets = (keys.LABELS,)
 
     def __init__(self, context: Context, *, dropout: float = 0.1, summary: str = "network"):
-        check_summary("multiple_choice", summary)
+        check_known("head.multiple_choice.summary", summary, "a summary", SUMMARIES)
         if context.rows is not None:
             right = [_label(context.rows, row) >= 0 for row in range(len(context.rows))]
             check_answers("multiple_choice", context.rows, right, "the number of a choice")
