@@ -16,7 +16,8 @@ from typing import Any
 from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
-_SHARES = frozenset({"rate", "share", "dropout"})
+_SHARES = frozenset({"rate", "share", "dropout", "threshold", "positive_from", "label_smoothing"})
+_COUNTS = frozenset({"stride", "longest_answer"})
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
 
@@ -44,13 +45,17 @@ class Setting:
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share, 0-1, by its name: ``_rate``, ``_share``, ``_dropout``."""
+        """Whether it is a share, 0-1, by its name: `_SHARES`, ``_rate`` and the like."""
         return self.name in _SHARES or self.name.endswith(("_rate", "_share", "_dropout"))
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a count, by its name: ``num_``, ``_dim``, ``_length``."""
-        return self.name.startswith("num_") or self.name.endswith(("_dim", "_length"))
+        """Whether it is a count, by its name: `_COUNTS`, ``num_``, ``_dim``, ``_length``."""
+        return (
+            self.name in _COUNTS
+            or self.name.startswith("num_")
+            or self.name.endswith(("_dim", "_length"))
+        )
 
 
 def settings_of(path: Path) -> dict[str, Setting]:

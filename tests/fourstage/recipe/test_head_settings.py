@@ -57,12 +57,32 @@ def test_an_unknown_summary(tmp_path, head):
             "'class_weights' is not a setting of head 'multiple_choice'. Known: dropout, summary.",
         ),
         (
+            "multi_label_classification: {threshold: 50}",
+            "multi_label_classification.threshold: expected a share, 0 to 1, got 50",
+        ),
+        (
+            "sequence_to_sequence: {label_smoothing: 10}",
+            "sequence_to_sequence.label_smoothing: expected a share, 0 to 1, got 10",
+        ),
+        (
+            "sentence_embedding: {positive_from: 4}",
+            "sentence_embedding.positive_from: expected a share, 0 to 1, got 4",
+        ),
+        (
+            "token_classification: {stride: 0}",
+            "token_classification.stride: expected 1 or more, got 0",
+        ),
+        (
+            "span_extraction: {longest_answer: 0}",
+            "span_extraction.longest_answer: expected 1 or more, got 0",
+        ),
+        (
             "span_extraction: {class_weights: balanced}",
             "'class_weights' is not a setting of head 'span_extraction'.",
         ),
     ],
 )
-def test_what_a_head_has_not_or_not_together(tmp_path, settings, said):
+def test_what_a_head_has_not_or_not_so(tmp_path, settings, said):
     assert said in fault(tmp_path, settings)
 
 
