@@ -51,6 +51,15 @@ def test_tokens_say_how_many_of_the_names_in_them_are_linked(capsys):
     assert "24 tokens, 6 of 8 names linked (75%)" in line
 
 
+def test_tokens_say_which_spans_no_tags_can_say(capsys):
+    tokens = {"train": 20, "heldout": 4}
+    none = {"count": 0, "first_ids": []}
+    assert "within" not in _line(capsys, "tokens notes", tokens=tokens, spans_within_words=none)
+    some = {"count": 3, "first_ids": ["a", "b"]}
+    line = _line(capsys, "tokens notes", tokens=tokens, spans_within_words=some)
+    assert "24 tokens; 3 spans begin or end within a word, where no tag does: rows a, b" in line
+
+
 def test_pictures_of_a_dataset_are_counted(capsys):
     counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}}
     assert "pictures" not in _line(capsys, "dataset notes", counts=counts)
