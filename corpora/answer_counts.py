@@ -104,9 +104,9 @@ def check_learnable(source: Source, train: Sequence[Answered]) -> None:
     """
     kind = source.answers
     if kind in ("label_set", "spans", "extract") and not any(row.num_answers for row in train):
-        what = {"label_set": "label", "spans": "span", "extract": "answer"}[kind]
+        what = {"label_set": "a label", "spans": "a span", "extract": "an answer"}[kind]
         raise ContractViolation(
-            f"source {source.name}: none of {len(train):,} training rows has a {what}, so there is "
+            f"source {source.name}: none of {len(train):,} training rows has {what}, so there is "
             "nothing to learn; name the right column as 'label' in the source's 'fields'."
         )
     if kind in ("number", "text", "label_set") and len({row.answer for row in train}) == 1:

@@ -44,7 +44,7 @@ class MultipleChoice:
     """Both halves of multiple choice. A row's texts are its text and two choices or more.
 
     A pair that is too long is cut (`framed_texts`), the longer text first. The index's details
-    count the pairs that were cut.
+    count the rows of which a pair was cut.
 
     Args:
         context: The stage's constants.
@@ -79,12 +79,8 @@ class MultipleChoice:
         """
         counts = np.array([len(corpus.texts(i)) - 1 for i in range(len(corpus))], np.int64)
         check_rows("multiple_choice", corpus, (counts >= 2).tolist(), "two choices or more")
-        pairs = text_index(
-            (pair for i in range(len(corpus)) for pair in _pairs(corpus, i)),
-            self.context.sequence_length,
-        )
-        lengths = np.add.reduceat(pairs.lengths, np.cumsum(counts) - counts)
-        return Index(np.arange(len(corpus)), lengths, by_length=True, details=pairs.details)
+        pairs = (pair for i in range(len(corpus)) for pair in _pairs(corpus, i))
+        return text_index(pairs, self.context.sequence_length, counts)
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
