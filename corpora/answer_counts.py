@@ -99,19 +99,21 @@ def check_learnable(source: Source, train: Sequence[AnswerFacts]) -> None:
     """Check that the training rows have different answers; labels are left to the contract.
 
     Raises:
-        ContractViolation: All numbers or texts are equal, or no row has a label, span or answer.
+        ContractViolation: All numbers, texts or sets of labels are equal, or no row has a label,
+            span or answer.
     """
     kind = source.answers
-    if kind in ("number", "text") and len({row.answer for row in train}) == 1:
-        raise ContractViolation(
-            f"source {source.name}: all {len(train):,} training rows have the same {kind}, so "
-            "there is nothing to learn; name the right column as 'label' in the source's 'fields'."
-        )
     if kind in ("label_set", "spans", "extract") and not any(row.num_answers for row in train):
-        what = {"label_set": "label", "spans": "span", "extract": "answer"}[kind]
+        what = {"label_set": "a label", "spans": "a span", "extract": "an answer"}[kind]
         raise ContractViolation(
-            f"source {source.name}: none of {len(train):,} training rows has a {what}, so there is "
+            f"source {source.name}: none of {len(train):,} training rows has {what}, so there is "
             "nothing to learn; name the right column as 'label' in the source's 'fields'."
+        )
+    if kind in ("number", "text", "label_set") and len({row.answer for row in train}) == 1:
+        what = {"label_set": "set of labels"}.get(kind, kind)
+        raise ContractViolation(
+            f"source {source.name}: all {len(train):,} training rows have the same {what}, so "
+            "there is nothing to learn; name the right column as 'label' in the source's 'fields'."
         )
 
 

@@ -41,6 +41,7 @@ LEFT_OUT = "reference left out: it is empty, or there twice"
 _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
 )
+_LARGEST = float.fromhex("0x1.fffffep+127")  # in single precision, as heads compute
 _INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
 # The keys of a span as Prodigy, Label Studio and doccano export it.
 _START, _END, _TYPE = ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type")
@@ -255,7 +256,7 @@ def _check_name(name: str) -> None:
 
 
 def number_of(value: Any) -> float:
-    """A finite number, which may be written as text.
+    """A finite number in single precision's range, which may be written as text.
 
     Raises:
         UnusableError: It is something else.
@@ -270,6 +271,8 @@ def number_of(value: Any) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise UnusableError("a number that is infinite, or not a number")
+    if abs(number) > _LARGEST:
+        raise UnusableError("a number beyond ±3.4e38, which 32 bits cannot hold")
     return number + 0.0  # -0.0 is 0.0
 
 

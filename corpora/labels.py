@@ -95,7 +95,7 @@ def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, st
         raise ContractViolation(
             f"source {source}: {len(unseen):,} rows have a label that no training row has: "
             f"{listed(rows, _SHOWN, '; ')}. "
-            f"Labels of train: {known}. Correct the label, or add training rows with it."
+            f"Labels of train: {known or 'none'}. Correct the label, or add training rows with it."
         )
 
 

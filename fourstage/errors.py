@@ -36,6 +36,16 @@ class UnknownNameError(RecipeError):
         super().__init__(f"{message} {hint}".strip())
 
 
+def check_known(where: str, name: str, kind: str, known: Iterable[str]) -> None:
+    """Refuse an unknown name.
+
+    Raises:
+        UnknownNameError: It is none of `known`; the arguments are that error's.
+    """
+    if name not in known:
+        raise UnknownNameError(where, str(name), kind, known)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a sentence: the known name that is nearest, if any is near."""
     by_folded = {candidate.casefold(): candidate for candidate in known}

@@ -16,7 +16,8 @@ from typing import Any
 from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
-_SHARES = frozenset({"rate", "share", "dropout"})
+_SHARES = frozenset({"rate", "share", "dropout", "threshold", "positive_from", "label_smoothing"})
+_COUNTS = frozenset({"stride", "longest_answer"})
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
 
@@ -28,7 +29,8 @@ class Setting:
         name: Name, as written in a recipe.
         types: Names in its annotation, such as ``("float",)``.
         default: Default value; `REQUIRED` if there is none, None also if it is not a literal.
-        choices: Allowed words, if the module lists them (``UNITS`` for ``unit``).
+        choices: Allowed words, if the module lists them (``UNITS`` for ``unit``, ``SUMMARIES`` for
+            ``summary``) or imports their list from a module of `models`.
     """
 
     name: str
@@ -43,13 +45,17 @@ class Setting:
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share, 0-1, by its name: ``_rate``, ``_share``, ``_dropout``."""
+        """Whether it is a share, 0-1, by its name: `_SHARES`, ``_rate`` and the like."""
         return self.name in _SHARES or self.name.endswith(("_rate", "_share", "_dropout"))
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a count, by its name: ``num_``, ``_dim``, ``_length``."""
-        return self.name.startswith("num_") or self.name.endswith(("_dim", "_length"))
+        """Whether it is a count, by its name: `_COUNTS`, ``num_``, ``_dim``, ``_length``."""
+        return (
+            self.name in _COUNTS
+            or self.name.startswith("num_")
+            or self.name.endswith(("_dim", "_length"))
+        )
 
 
 def settings_of(path: Path) -> dict[str, Setting]:
@@ -138,8 +144,13 @@ def _setting(
         name,
         _names(annotation),
         list(value) if isinstance(value, tuple) else value,  # as a recipe writes it
-        words.get(name.upper()) or words.get(f"{name.upper()}S") or (),
+        _choices(name.upper(), words),
     )
+
+
+def _choices(name: str, words: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    plurals = (name, f"{name}S", f"{name.removesuffix('Y')}IES")
+    return next((words[plural] for plural in plurals if plural in words), ())
 
 
 def _names(annotation: ast.expr | None) -> tuple[str, ...]:
@@ -160,11 +171,17 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _tuples_of_words(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """{name: words} of the module's constants that are tuples of words, or mappings of them."""
     found: dict[str, tuple[str, ...]] = {}
     for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("models."):
+            names = {alias.name for alias in node.names if alias.name.isupper()}
+            if names:
+                theirs = _tuples_of_words(_tree(_imported_file(node, min(names))))
+                found |= {name: theirs[name] for name in names & theirs.keys()}
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], _literal(node.value)
-            if isinstance(target, ast.Name) and isinstance(value, tuple):
+            if isinstance(target, ast.Name) and isinstance(value, (tuple, dict)):
                 if value and all(isinstance(word, str) for word in value):
-                    found[target.id] = value
+                    found[target.id] = tuple(value)
     return found

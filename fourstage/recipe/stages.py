@@ -110,6 +110,7 @@ class StageResolution:
             self._compatible(at, objectives, head, alternate)
         if head:
             self._check_wide(f"{at}.head.{head}.wide", head, head_settings)
+            self._check_exclusive(f"{at}.head.{head}", head, head_settings, head_defaults)
         trains_itself = self._trains_itself(at, stage, objectives)
         dataset = self._dataset(at, stage)
         if head and dataset:
@@ -531,6 +532,15 @@ class StageResolution:
                 f"expected true, got false: family {family!r} has no network, so nothing else"
                 f" could tell rows apart. Write head: {{{head}: {{wide: true}}}}",
             )
+
+    def _check_exclusive(
+        self, place: str, head: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]
+    ) -> None:
+        """Refuse settings of a head of which only one may be other than its default."""
+        exclusive = catalogue.literals("heads", head, self.ledger.folders).get("EXCLUSIVE", {})
+        for pair, reason in exclusive.items():
+            if all(settings.get(key) != defaults.get(key) for key in pair):
+                self.ledger.fault(place, f"expected {' or '.join(pair)}, got both: {reason}")
 
     def _trains_itself(self, at: str, stage: Stage, objectives: Iterable[str]) -> bool:
         """Whether an objective trains the network; refuses settings of gradient descent then."""

@@ -8,14 +8,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError
+from fourstage.errors import ContractViolation, RecipeError, check_known
 from models import features as keys
 from models.answers.label_set import set_of, written
 from models.inputs.rows import check_answers, framed_rows, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
+from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
-from models.layers.row_scorer import RowScorer, check_summary
+from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -41,6 +42,8 @@ class MultiLabelClassification:
         context: The stage's constants, with label names.
         threshold: A label is predicted if its probability is above this, between 0 and 1; ``dev``
             for the one that is best on the dev rows (0.5 until training ends).
+        class_weights: ``none``, or ``balanced`` to weight, for each label, the rows with it and
+            those without by the inverse of their frequency in the training rows.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row, as in `sequence_classification`.
         wide: Whether the logits of counted n-grams are added to the network's
@@ -49,6 +52,7 @@ class MultiLabelClassification:
     Raises:
         RecipeError: There are no labels, or the threshold is not between 0 and 1.
         ContractViolation: The training rows' answers are not sets of labels, or are all the same.
+        UnknownNameError: `class_weights` or `summary` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -62,11 +66,14 @@ class MultiLabelClassification:
         context: Context,
         *,
         threshold: float | str = 0.5,
+        class_weights: str = "none",
         dropout: float = 0.1,
         summary: str = "network",
         wide: bool = False,
     ):
-        check_summary("multi_label_classification", summary)
+        check_known("head.multi_label_classification.summary", summary, "a summary", SUMMARIES)
+        place = "head.multi_label_classification.class_weights"
+        check_known(place, class_weights, "a kind of class weights", CLASS_WEIGHTS)
         threshold = 0.5 if threshold in THRESHOLDS else float(threshold)
         if not 0 < threshold < 1:
             raise RecipeError(
@@ -81,10 +88,10 @@ class MultiLabelClassification:
             )
         self.context = context
         self.threshold = threshold
+        self.class_weights = class_weights
         self.dropout = dropout
         self.summary = summary
-        known = None if context.rows is None else self._labels(context.rows.answers)
-        self.wide = WideRows(context, known) if wide else None
+        self.wide = WideRows(context, self._known_labels()) if wide else None
         self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
@@ -124,6 +131,7 @@ class MultiLabelClassification:
             network,
             len(self.context.label_names),
             self.dropout,
+            self._balanced() if self.class_weights == "balanced" else None,
             summary=self.summary,
             wide=self.wide is not None,
         )
@@ -132,6 +140,17 @@ class MultiLabelClassification:
         """Learn the wide part, if there is one."""
         if self.wide is not None:
             self.wide.teach(scorer)
+
+    def _known_labels(self) -> np.ndarray | None:
+        """`_labels` of the training rows; None without training rows."""
+        return None if self.context.rows is None else self._labels(self.context.rows.answers)
+
+    def _balanced(self) -> np.ndarray:
+        """(N, 2) weights of no and yes for each label; none without training rows."""
+        labels = self._known_labels()
+        if labels is None:
+            return np.zeros(0, np.float32)
+        return balanced(np.stack([(labels == said).sum(axis=0) for said in (0, 1)], axis=1))
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -193,8 +212,16 @@ def _check(rows: TokenisedRows) -> None:
 class _MultiLabelClassificationScorer(RowScorer):
     """One log odds per label; the loss is a mean over rows and labels."""
 
-    def __init__(self, network: Any, num_labels: int, dropout: float, **reading: Any):
+    def __init__(
+        self,
+        network: Any,
+        num_labels: int,
+        dropout: float,
+        label_weights: np.ndarray | None,
+        **reading: Any,
+    ):
         super().__init__(network, "multi_label_classification", num_labels, dropout, **reading)
+        self.label_weights = label_weights
         self.build()
 
     def call(
@@ -205,11 +232,19 @@ class _MultiLabelClassificationScorer(RowScorer):
         predictions = {keys.PROBABILITIES: ops.sigmoid(scores)}
         if keys.SET_LABELS not in batch:
             return {}, predictions
-        labels = ops.cast(batch[keys.SET_LABELS], "float32")
+        labels = batch[keys.SET_LABELS]
         weights = ops.cast(labels >= 0, "float32")
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        return binary_cross_entropy(scores, ops.maximum(labels, 0.0), weights), predictions
+        labels = ops.maximum(labels, 0)
+        yes = ops.cast(labels, "float32")
+        found = binary_cross_entropy(scores, yes, weights)
+        if self.label_weights is not None:
+            classes = 2 * ops.arange(scores.shape[-1], dtype="int32") + labels
+            place = "head.multi_label_classification.class_weights"
+            own = weights_of(classes, self.label_weights, place)
+            found["loss"] = binary_cross_entropy(scores, yes, weights * own)["loss"]
+        return found, predictions
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of each label's yes and no, over those known."""

@@ -19,12 +19,13 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import check_known
 from models import features as keys
 from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
-from models.layers.row_scorer import RowScorer, check_summary
+from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
@@ -43,7 +44,7 @@ class MultipleChoice:
     """Both halves of multiple choice. A row's texts are its text and two choices or more.
 
     A pair that is too long is cut (`framed_texts`), the longer text first. The index's details
-    count the pairs that were cut.
+    count the rows of which a pair was cut.
 
     Args:
         context: The stage's constants.
@@ -62,7 +63,7 @@ class MultipleChoice:
     targets = (keys.LABELS,)
 
     def __init__(self, context: Context, *, dropout: float = 0.1, summary: str = "network"):
-        check_summary("multiple_choice", summary)
+        check_known("head.multiple_choice.summary", summary, "a summary", SUMMARIES)
         if context.rows is not None:
             right = [_label(context.rows, row) >= 0 for row in range(len(context.rows))]
             check_answers("multiple_choice", context.rows, right, "the number of a choice")
@@ -78,12 +79,8 @@ class MultipleChoice:
         """
         counts = np.array([len(corpus.texts(i)) - 1 for i in range(len(corpus))], np.int64)
         check_rows("multiple_choice", corpus, (counts >= 2).tolist(), "two choices or more")
-        pairs = text_index(
-            (pair for i in range(len(corpus)) for pair in _pairs(corpus, i)),
-            self.context.sequence_length,
-        )
-        lengths = np.add.reduceat(pairs.lengths, np.cumsum(counts) - counts)
-        return Index(np.arange(len(corpus)), lengths, by_length=True, details=pairs.details)
+        pairs = (pair for i in range(len(corpus)) for pair in _pairs(corpus, i))
+        return text_index(pairs, self.context.sequence_length, counts)
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator

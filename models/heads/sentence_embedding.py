@@ -60,8 +60,8 @@ ROUNDING = 1e-6  # 4 of 5, in single precision, is at least .8
 class SentenceEmbedding:
     """Both halves of text embedding.
 
-    A text that is too long is cut (`framed_texts`). The index's details count the texts that were
-    cut.
+    A text that is too long is cut (`framed_texts`). The index's details count the rows of which a
+    text was cut.
 
     Args:
         context: The stage's constants.
@@ -109,9 +109,8 @@ class SentenceEmbedding:
         """
         rows = [corpus.texts(i) for i in range(len(corpus))]
         check_rows("sentence_embedding", corpus, [len(row) == 2 for row in rows], "two texts")
-        texts = text_index(((text,) for row in rows for text in row), self.context.sequence_length)
-        lengths = texts.lengths.reshape(-1, 2).sum(axis=1)
-        return Index(np.arange(len(rows)), lengths, by_length=True, details=texts.details)
+        texts = ((text,) for row in rows for text in row)
+        return text_index(texts, self.context.sequence_length, np.full(len(rows), 2))
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator

@@ -8,13 +8,14 @@ from typing import Any
 import keras
 import numpy as np
 
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.rows import framed_rows, in_orders, labels_of, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
+from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
-from models.layers.row_scorer import RowScorer, check_summary
+from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -26,7 +27,7 @@ CHOOSES = 2
 PREPARES = False
 ANSWERS = "label"
 WIDE = True  # it can answer by counted n-grams alone
-CLASS_WEIGHTS = ("none", "balanced")
+EXCLUSIVE = {("symmetric", "wide"): "what is counted is of a pair in its one order"}
 
 
 class SequenceClassification:
@@ -69,14 +70,9 @@ class SequenceClassification:
         wide: bool = False,
         symmetric: bool = False,
     ):
-        check_summary("sequence_classification", summary)
-        if class_weights not in CLASS_WEIGHTS:
-            raise UnknownNameError(
-                "head.sequence_classification.class_weights",
-                str(class_weights),
-                "a kind of class weights",
-                CLASS_WEIGHTS,
-            )
+        check_known("head.sequence_classification.summary", summary, "a summary", SUMMARIES)
+        place = "head.sequence_classification.class_weights"
+        check_known(place, class_weights, "a kind of class weights", CLASS_WEIGHTS)
         if len(context.label_names) < 2:
             raise RecipeError(
                 "head.sequence_classification: two labels or more are needed, the dataset has "
@@ -84,8 +80,8 @@ class SequenceClassification:
             )
         if wide and symmetric:
             raise RecipeError(
-                "head.sequence_classification.symmetric: expected false with wide, whose counts are"
-                " of a pair in its one order, got true; leave one of them out"
+                "head.sequence_classification.symmetric: expected false with wide, got true:"
+                f" {EXCLUSIVE['symmetric', 'wide']}; leave one of them out"
             )
         self.context = context
         self.symmetric = symmetric
@@ -123,8 +119,7 @@ class SequenceClassification:
         check_can_tell("sequence_classification", self.wide, network)
         label_weights = None
         if self.class_weights == "balanced":
-            # A trained head is rebuilt for prediction without training rows; it computes no loss.
-            label_weights = self._balanced() if self.context.rows else ()
+            label_weights = self._balanced()
         return _SequenceClassificationScorer(
             network,
             len(self.context.label_names),
@@ -145,12 +140,12 @@ class SequenceClassification:
             return None
         return labels_of(self.context.rows.answers, self.context.label_names)
 
-    def _balanced(self) -> tuple[float, ...]:
-        """One weight per label; a label without training rows counts as if it had one."""
+    def _balanced(self) -> np.ndarray:
+        """(N,) weights of the labels; none without training rows."""
         labels = self._known_labels()
-        assert labels is not None
-        counts = np.bincount(labels[labels >= 0], minlength=len(self.context.label_names))
-        return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
+        if labels is None:
+            return np.zeros(0, np.float32)
+        return balanced(np.bincount(labels[labels >= 0], minlength=len(self.context.label_names)))
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -182,7 +177,7 @@ class _SequenceClassificationScorer(RowScorer):
         network: Any,
         num_labels: int,
         dropout: float,
-        label_weights: tuple[float, ...] | None,
+        label_weights: np.ndarray | None,
         **reading: Any,
     ):
         super().__init__(network, "sequence_classification", num_labels, dropout, **reading)
@@ -205,14 +200,10 @@ class _SequenceClassificationScorer(RowScorer):
         known = ops.maximum(labels, 0)
         scores = cross_entropy(logits, known, weights)
         if self.label_weights is not None:
-            if len(self.label_weights) != logits.shape[-1]:
-                raise RecipeError(
-                    "head.sequence_classification.class_weights: 'balanced' needs a weight for "
-                    f"each of the {logits.shape[-1]} labels, got {len(self.label_weights)}"
-                )
-            table = ops.convert_to_tensor(self.label_weights, dtype="float32")
-            weighted = cross_entropy(logits, known, weights * ops.take(table, known))
-            scores["loss"] = weighted["loss"]
+            own = weights_of(
+                known, self.label_weights, "head.sequence_classification.class_weights"
+            )
+            scores["loss"] = cross_entropy(logits, known, weights * own)["loss"]
         return scores, predictions
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:

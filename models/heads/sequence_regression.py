@@ -14,10 +14,11 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import check_known
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, in_orders, row_index
-from models.layers.row_scorer import RowScorer, check_summary
+from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -65,7 +66,7 @@ class SequenceRegression:
         summary: str = "network",
         symmetric: bool = False,
     ):
-        check_summary("sequence_regression", summary)
+        check_known("head.sequence_regression.summary", summary, "a summary", SUMMARIES)
         self.context = context
         self.dropout = dropout
         self.summary = summary

@@ -18,9 +18,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.passages import Passages, slots, word_places, words_of_span
+from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.crf import LinearChainCRF
 from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
@@ -40,6 +41,7 @@ CHOOSES = 2
 PREPARES = False
 ANSWERS = "spans"
 READS_WORDS = True
+EXCLUSIVE = {("class_weights", "crf"): "a CRF's likelihood is of all tags of a text together"}
 
 
 class TokenClassification:
@@ -48,13 +50,15 @@ class TokenClassification:
     Args:
         context: The stage's constants, with the types of spans.
         crf: Score neighbouring tags together and allow legal sequences only.
+        class_weights: ``none``, or ``balanced`` to weight every tag by the inverse of its frequency
+            in the training rows' windows, `O` among them. Not with `crf`.
         scheme: ``iob2`` or ``bioes``.
         dropout: Dropout rate of the word vectors, 0-1.
         stride: Tokens from the start of a window to that of the next; None for half a window.
 
     Raises:
-        RecipeError: The training rows have no spans.
-        UnknownNameError: `scheme` is unknown.
+        RecipeError: The training rows have no spans, or `class_weights` is asked with `crf`.
+        UnknownNameError: `scheme` or `class_weights` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -68,19 +72,25 @@ class TokenClassification:
         context: Context,
         *,
         crf: bool = False,
+        class_weights: str = "none",
         scheme: str = "iob2",
         dropout: float = 0.1,
         stride: int | None = None,
     ):
-        if scheme not in SCHEMES:
-            raise UnknownNameError(
-                "head.token_classification.scheme", str(scheme), "a tag scheme", SCHEMES
+        check_known("head.token_classification.scheme", scheme, "a tag scheme", SCHEMES)
+        place = "head.token_classification.class_weights"
+        check_known(place, class_weights, "a kind of class weights", CLASS_WEIGHTS)
+        if crf and class_weights != "none":
+            raise RecipeError(
+                f"head.token_classification.class_weights: expected none with crf, got"
+                f" {class_weights}: {EXCLUSIVE['class_weights', 'crf']}; leave one of them out"
             )
         if not context.label_names:
             raise RecipeError("head.token_classification: the training rows have no spans at all")
         self.context = context
         self.scheme = scheme
         self.crf = crf
+        self.class_weights = class_weights
         self.dropout = dropout
         self.tags = tag_names(context.label_names, scheme)
         self.passages = Passages(context, stride)
@@ -96,15 +106,20 @@ class TokenClassification:
         batch, places = self.passages.segments(corpus, entries)
         positions, _, _ = slots(places, batch[keys.TOKEN_IDS].shape[1])
         labels = np.full_like(positions, -1)
-        number = {tag: i for i, tag in enumerate(self.tags)}
-        for place, (row, start, end) in enumerate(entries.tolist()):
-            if corpus.answers[row]:
-                tags = self._tags(corpus, row, start, end)
-                labels[place, : len(tags)] = [number.get(tag, -1) for tag in tags]
+        for place, window in enumerate(entries.tolist()):
+            own = self._labels(corpus, *window)
+            labels[place, : len(own)] = own
         return batch | {
             keys.WORD_STARTS: positions,
             keys.TAG_LABELS: labels,
         }
+
+    def _labels(self, rows: TokenisedRows, row: int, start: int, end: int) -> list[int]:
+        """The number of each word's tag, -1 for one of no known type; none without an answer."""
+        if not rows.answers[row]:
+            return []
+        number = {tag: i for i, tag in enumerate(self.tags)}
+        return [number.get(tag, -1) for tag in self._tags(rows, row, start, end)]
 
     def _tags(self, rows: TokenisedRows, row: int, start: int, end: int) -> list[str]:
         """The correct tag of each word of a window that has tokens.
@@ -127,7 +142,19 @@ class TokenClassification:
     def attach(self, network: Any) -> _TokenClassificationScorer:
         """The head: dropout and one dense layer, and a CRF if asked."""
         crf = LinearChainCRF(*allowed(self.tags, self.scheme), name="crf") if self.crf else None
-        return _TokenClassificationScorer(network, len(self.tags), self.dropout, crf)
+        tag_weights = self._balanced() if self.class_weights == "balanced" else None
+        return _TokenClassificationScorer(network, len(self.tags), self.dropout, crf, tag_weights)
+
+    def _balanced(self) -> np.ndarray:
+        """(G,) weights of the tags; none without training rows."""
+        rows = self.context.rows
+        if rows is None:
+            return np.zeros(0, np.float32)
+        counts = np.zeros(len(self.tags), np.int64)
+        for window in self.passages.index(rows).entries.tolist():
+            own = np.array(self._labels(rows, *window), np.int64)
+            counts += np.bincount(own[own >= 0], minlength=len(counts))
+        return balanced(counts)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -160,12 +187,20 @@ class _TokenClassificationScorer(ScorerLayer):
 
     reads = (keys.WORD_STARTS,)
 
-    def __init__(self, network: Any, num_tags: int, dropout: float, crf: LinearChainCRF | None):
+    def __init__(
+        self,
+        network: Any,
+        num_tags: int,
+        dropout: float,
+        crf: LinearChainCRF | None,
+        tag_weights: np.ndarray | None,
+    ):
         dtype = network.dtype_policy.name
         super().__init__(name="token_classification", dtype=dtype, autocast=False)
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(num_tags, name="output", dtype=dtype)
         self.crf = crf
+        self.tag_weights = tag_weights
         self.output_projection.build((None, None, network.hidden_dim))
         self.built = True
 
@@ -192,6 +227,9 @@ class _TokenClassificationScorer(ScorerLayer):
         if self.crf is not None:
             likelihood = self.crf.log_likelihood(logits, known, weights)
             scores["loss"] = (-ops.sum(likelihood), ops.sum(weights))
+        if self.tag_weights is not None:
+            own = weights_of(known, self.tag_weights, "head.token_classification.class_weights")
+            scores["loss"] = cross_entropy(logits, known, weights * own)["loss"]
         return scores, predictions
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:

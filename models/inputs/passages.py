@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -167,3 +168,20 @@ def words_of_span(places: np.ndarray, start: int, end: int) -> tuple[int, int]:
         int(np.searchsorted(places[:, 1], start, side="right")),
         int(np.searchsorted(places[:, 0], end, side="left")),
     )
+
+
+def spans_within_words(rows: TokenisedRows) -> list[str]:
+    """The row's id of each span that no tags of words say: it begins or ends within a word.
+
+    So does a span that begins or ends with a word without tokens.
+
+    Args:
+        rows: Tokenised rows, with words, answered by spans or not at all.
+    """
+    found = []
+    for row in range(len(rows)):
+        places = word_places(rows.passage(row))[rows.word_lengths(row) > 0]
+        for start, end, _ in json.loads(rows.answers[row] or "[]"):
+            if start not in places[:, 0] or end not in places[:, 1]:
+                found.append(rows.ids[row])
+    return found

@@ -37,12 +37,18 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
     return text_index((rows.texts(i) for i in range(len(rows))), sequence_length)
 
 
-def text_index(rows: Iterable[tuple[np.ndarray, ...]], sequence_length: int) -> Index:
+def text_index(
+    rows: Iterable[tuple[np.ndarray, ...]],
+    sequence_length: int,
+    parts: np.ndarray | None = None,
+) -> Index:
     """Every row once, in order, with its length after cutting.
 
     Args:
-        rows: The token ids of each row's texts.
+        rows: The token ids of each row's texts, or those of its parts.
         sequence_length: T, including [CLS] and one [SEP] per text.
+        parts: (rows,) how many parts each row is read in, at least one, each of T tokens at most; a
+            row is as long as all of them. None: each row is read as one.
 
     Returns:
         An index of row numbers; its details include the number of truncated rows.
@@ -56,12 +62,16 @@ def text_index(rows: Iterable[tuple[np.ndarray, ...]], sequence_length: int) -> 
         raise ContractViolation("the dataset has no rows in this split")
     if sequence_length < 5:
         raise RecipeError(f"sequence_length: {sequence_length}, but a row needs 5 tokens or more")
+    cut, lengths = full > sequence_length, np.minimum(full, sequence_length)
+    if parts is not None:
+        starts = np.cumsum(parts) - parts
+        cut, lengths = np.logical_or.reduceat(cut, starts), np.add.reduceat(lengths, starts)
     return Index(
-        np.arange(len(full), dtype=np.int64),
-        np.minimum(full, sequence_length),
+        np.arange(len(lengths), dtype=np.int64),
+        lengths,
         by_length=True,
         details={
-            "truncated_rows": int((full > sequence_length).sum()),
+            "truncated_rows": int(cut.sum()),
             "longest_row": int(full.max()),
         },
     )

@@ -17,11 +17,10 @@ from typing import Any
 
 import keras
 
-from fourstage.errors import UnknownNameError
 from models import features as keys
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
-from models.layers.summary import BOTH, OF_ALL, row_vectors
+from models.layers.summary import BOTH, row_vectors
 from models.layers.wide import WidePart
 from models.protocols import Capability
 
@@ -30,17 +29,7 @@ ops: Any = keras.ops
 
 
 NETWORK = "network"  # as its family's paper does
-SUMMARIES = (NETWORK, *OF_ALL)
-
-
-def check_summary(head: str, summary: str) -> None:
-    """Refuse an unknown summary of a head's rows.
-
-    Raises:
-        UnknownNameError: It is none of `SUMMARIES`.
-    """
-    if summary not in SUMMARIES:
-        raise UnknownNameError(f"head.{head}.summary", str(summary), "a summary", SUMMARIES)
+SUMMARIES = ("network", "mean", "max", "both")  # `NETWORK`, and those of all tokens
 
 
 class RowScorer(ScorerLayer):

@@ -34,6 +34,8 @@ def predict_spans(
         ``text``; ``answer``: the same as JSON, ``[[start, end, "type"], …]``; ``score``: the
         probability that all tags are correct.
     """
+    if not texts:
+        return []
     words = [words_of(text) for text in texts]
     together = [word for own in words for word in own]
     counts = count(together) if together else np.zeros(0, np.int32)

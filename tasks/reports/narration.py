@@ -248,6 +248,8 @@ def _result(artifact: Artifact) -> str:
                 )
             if artifact.kind == "corpus" and not counts["splits"]["heldout"]:
                 said += "; none is held out: its loss, and forgetting it, can't be measured"
+            if artifact.kind == "dataset" and not counts["splits"].get("dev"):
+                said += "; no dev rows: no stage has a score on them"
             return said
         case "contract":
             if facts["verdict"] == "green":
@@ -259,10 +261,16 @@ def _result(artifact: Artifact) -> str:
             return f"{facts['vocabulary_size']:,} pieces"
         case "tokens" | "rows":
             said = f"{sum(facts['tokens'].values()):,} tokens"
-            if "names" not in facts:
-                return said
-            found, linked = (facts["names"][each] for each in ("found", "linked"))
-            return f"{said}, {linked:,} of {found:,} names linked ({linked / max(1, found):.0%})"
+            if "names" in facts:
+                found, linked = (facts["names"][each] for each in ("found", "linked"))
+                said += f", {linked:,} of {found:,} names linked ({linked / max(1, found):.0%})"
+            within = facts.get("spans_within_words", {"count": 0})
+            if within["count"]:
+                said += (
+                    f"; {within['count']:,} spans begin or end within a word, where no tag does:"
+                    f" rows {', '.join(within['first_ids'])}"
+                )
+            return said
         case "stage" if "init" in notes:
             return f"from {notes['init']}"
         case "stage":

@@ -57,7 +57,9 @@ from tasks.tracking.record_results import record_results
 from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifecycle
 
 if TYPE_CHECKING:
-    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+    from pathlib import Path
+
+    from fourstage.recipe.resolved import ResolvedStage
 
 TASKS: Mapping[str, Task] = {
     "corpus": prepare_corpus,
@@ -144,7 +146,7 @@ class RecipeRun:
             record_contract(self.tracking, self.lifecycle_run, artifact, self.status[name])
             raise_if_broken(artifact)
         if bound.step.kind == "dataset":
-            raise_if_not_measurable(self.plan.recipe, subject_of(name), artifact)
+            raise_if_not_measurable(self.plan, subject_of(name), artifact)
         if self.status[name] == "made":
             self._count(name, artifact)
         return artifact
@@ -328,20 +330,23 @@ def raise_if_broken(contract: Artifact) -> None:
         raise_if_red(Report.from_json(report), where=str(contract.path("report.html")))
 
 
-def raise_if_not_measurable(recipe: ResolvedRecipe, name: str, dataset: Artifact) -> None:
-    """Raise if a stage is selected or stopped by rows of the dataset that are not there.
+def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
+    """Raise if a stage chooses by rows of the dataset that are not there.
 
     Raises:
         ContractViolation: Its split has no rows. Known before anything is trained.
     """
     counts = dataset.facts["counts"]
-    folds = recipe.search is not None and recipe.search.folds is not None
-    for stage in recipe.stages:
-        if stage.dataset != name or folds or not (stage.select or stage.stop):
+    search = plan.recipe.search
+    folds = search is not None and search.folds is not None
+    for stage in plan.recipe.stages:
+        asked = {"dev"} if _chooses_threshold(stage, plan.folders) else set[str]()
+        if stage.select or stage.stop:
+            asked.add((stage.select or {}).get("split", "dev"))
+        gone = sorted(split for split in asked if not counts["splits"].get(split))
+        if stage.dataset != name or folds or not gone:
             continue
-        split = (stage.select or {}).get("split", "dev")
-        if counts["splits"].get(split):
-            continue
+        split = gone[0]
         there = ", ".join(f"{rows:,} {kind}" for kind, rows in counts["splits"].items() if rows)
         why = (
             "they are drawn from the training rows, where rows of one text, document or title stay"
@@ -351,9 +356,18 @@ def raise_if_not_measurable(recipe: ResolvedRecipe, name: str, dataset: Artifact
         )
         raise ContractViolation(
             f"dataset {name}: expected {split} rows, by which stage {stage.name} keeps its best"
-            f" weights or stops, got none ({there}): {why}. Name files with {split} rows in"
-            f" the source's files, or remove select and stop from the stage."
+            f" weights, stops or chooses its threshold, got none ({there}): {why}. Name files with"
+            f" {split} rows in the source's files, or remove select and stop from the stage and"
+            " give the threshold as a number."
         )
+
+
+def _chooses_threshold(stage: ResolvedStage, folders: Sequence[Path]) -> bool:
+    """Whether a stage's head has its threshold from the dev rows."""
+    from models.catalogue import literals
+
+    setting = literals("heads", stage.head, folders).get("THRESHOLD") if stage.head else None
+    return setting is not None and stage.head_settings[setting] == "dev"
 
 
 def as_yaml(plan: Plan) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @durable()
 def measure_stage(step: Bound, folder: Path) -> Findings:
-    """Measure held-out loss on every corpus of the recipe, and the task metric on the dev rows.
+    """Measure held-out loss on every corpus of the recipe, and the task metric on dev rows, if any.
 
     Before the finetune stage, the task metric is that of a linear probe on frozen features; after
     it, that of the fine-tuned model.
@@ -75,9 +75,8 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             name: scores["accuracy"] for name, scores in losses.items() if "accuracy" in scores
         },
     }
-    if settings["dataset"]:
-        rows = step.inputs.get(PROBED, tokens[settings["dataset"]])
-        dev = TokenisedRows(rows.path(ROWS), "dev")
+    rows = step.inputs.get(PROBED, tokens.get(settings["dataset"]))
+    if rows is not None and len(dev := TokenisedRows(rows.path(ROWS), "dev")):
         metric, answers = settings["metric"], answers_of(settings["head"], folders)
         if settings["stage"] == "finetune":
             found_answers = predict(stage.folder, tokenizer, dev, metrics=[metric], folders=folders)

@@ -22,8 +22,10 @@ from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
     from corpora.prepared import PreparedRow
-    from corpora.shards import RowWriter
+    from corpora.shards import RowWriter, TokenisedRows
     from models.protocols import Tokenizer
+
+_SHOWN = 3  # ids of rows
 
 
 @durable()
@@ -64,8 +66,18 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, pieces, documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs
+    if dataset.facts["answers"] == "spans" and step.step.settings.get("words"):
+        facts["spans_within_words"] = _within_words(TokenisedRows(folder / ROWS))
     facts["row_tokens"] = int(TokenisedRows(folder / ROWS, "train").lengths.sum())
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
+
+
+def _within_words(rows: TokenisedRows) -> dict[str, Any]:
+    """How many spans tags of words can't say, and the first ids of their rows."""
+    from models.inputs.passages import spans_within_words
+
+    ids = spans_within_words(rows)
+    return {"count": len(ids), "first_ids": list(dict.fromkeys(ids))[:_SHOWN]}
 
 
 def _add_rows(

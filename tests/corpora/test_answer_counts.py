@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from corpora.answer_counts import answer_counts, answer_table
+from corpora.answer_counts import answer_counts, answer_table, check_learnable
+from fourstage.errors import ContractViolation
+from tests.corpora.conftest import source_of
 
 
 @dataclass
@@ -62,3 +64,22 @@ def test_rare_names_are_counted_together():
     assert table["20 others"] == {"train": str(sum(range(1, 21))), "dev": "0"}
     assert table["n0"] == {"train": "60", "dev": "1"}
     assert table["all answers"]["train"] == "60"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "said"),
+    [
+        ("label_set", [Known('["a"]')] * 3, "all 3 training rows have the same set of labels"),
+        ("label_set", [Known("[]", num_answers=0)] * 3, "none of 3 training rows has a label"),
+        ("number", [Known("1.0")] * 3, "all 3 training rows have the same number"),
+        ("label_set", [Known("[]", num_answers=0), Known('["a"]')], ""),
+    ],
+)
+def test_training_rows_that_all_have_the_same_answer_are_refused(kind, rows, said):
+    fields = {"text": "text", "label": "label"}
+    source = source_of(files="x", fields=fields, answers=kind)
+    if not said:
+        check_learnable(source, rows)
+        return
+    with pytest.raises(ContractViolation, match=said):
+        check_learnable(source, rows)

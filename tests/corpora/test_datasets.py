@@ -31,6 +31,15 @@ def test_a_label_that_only_test_has_is_refused_by_id(tmp_path: Path, dataset: Pr
     assert "zqxcanary" not in str(caught.value)
 
 
+def test_a_type_of_span_is_refused_where_no_training_row_has_a_span(
+    tmp_path: Path, dataset: Prepare
+):
+    train = write(tmp_path / "t.jsonl", [row | {"label": []} for row in rows(200)])
+    test = write(tmp_path / "e.jsonl", [row | {"label": [[0, 2, "PER"]]} for row in rows(60, 9)])
+    with pytest.raises(ContractViolation, match=r"label `PER`.*Labels of train: none\. Correct"):
+        dataset(train, test, answers="spans")
+
+
 def test_the_same_text_with_two_labels_is_marked(tmp_path: Path, dataset: Prepare):
     records = rows(200) + [
         {"id": f"x-{label}", "text": "exactly this film was long", "label": label}

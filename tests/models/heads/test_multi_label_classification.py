@@ -43,6 +43,35 @@ def test_the_loss_is_the_mean_over_labels_of_rows_that_have_an_answer():
     assert np.asarray(predictions["probabilities"][:2]) == pytest.approx(shares, rel=1e-5)
 
 
+def test_balanced_weighs_rows_with_a_label_and_without_by_their_frequency():
+    import tensorflow as tf
+
+    answers = ['["delay"]'] * 6 + ['["delay", "price"]', '["refund"]', "", "[]"]
+    rows = MemoryRows([([7], None, answer) for answer in answers])
+    head = MultiLabelClassification(
+        Context(PlainTokenizer(50), 16, NAMES, rows), class_weights="balanced", dropout=0.0
+    )
+    scorer = head.attach(Bert(vocabulary_size=50, **SIZES["tiny"]))
+    scorer.output_projection.kernel.assign(np.eye(128, 3, dtype=np.float32))
+    pooled = np.zeros((4, 128), np.float32)
+    pooled[:, :3] = [[2, -1, 0.5], [0, 0, -3], [9, 9, 9], [1, 1, 1]]
+    labels = np.array([[1, 0, 1], [0, 1, 0], [-1, -1, -1], [1, 1, 1]], np.int32)
+    batch = {"set_labels": labels, "row_weights": np.array([1, 1, 1, 0], np.float32)}
+    with tf.GradientTape() as tape:
+        scores, _ = scorer(batch, {"pooled_output": pooled})
+        total, weight = scores["loss"]
+    gradient = tape.gradient(total, scorer.output_projection.bias.value)
+    # Of nine rows with an answer seven have "delay", one "price" and one "refund".
+    yes, no = 9 / 2 / np.array([7, 1, 1]), 9 / 2 / np.array([2, 8, 8])
+    hot, shares = labels[:2], 1 / (1 + np.exp(-pooled[:2, :3]))
+    own = np.where(hot == 1, yes, no)
+    nats = -np.log(np.where(hot == 1, shares, 1 - shares))
+    assert float(total) == pytest.approx((own * nats).sum(), rel=1e-5)
+    assert float(weight) == pytest.approx(own.sum())
+    np.testing.assert_allclose(gradient, (own * (shares - hot)).sum(axis=0), rtol=1e-4)
+    assert [float(part) for part in scores["accuracy"]] == [5, 6]
+
+
 def test_a_row_has_its_labels_none_or_unknown_ones():
     head = MultiLabelClassification(CONTEXT)
     batch = head.segments(ROWS, np.arange(4), np.random.default_rng(0))

@@ -49,10 +49,10 @@ def test_each_text_of_a_row_is_read_alone():
 
 
 def test_a_row_is_as_long_as_both_texts_after_cutting_each():
-    rows = MemoryRows([*ROWS.rows, ([7] * 9, [8], "2.0")])
+    rows = MemoryRows([*ROWS.rows, ([7] * 9, [8] * 9, "2.0")])
     index = SentenceEmbedding(CONTEXT).index(rows, RNG)
-    assert index.lengths.tolist() == [7, 9, 8, 6, 11]
-    assert index.details["truncated_rows"] == 1
+    assert index.lengths.tolist() == [7, 9, 8, 6, 16]
+    assert index.details["truncated_rows"] == 1, "a row of two texts that are cut"
 
 
 def test_vectors_numbers_and_loss_are_those_of_numpy_whatever_the_padding():

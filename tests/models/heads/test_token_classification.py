@@ -112,6 +112,39 @@ def test_the_loss_of_a_crf_without_transitions_is_that_of_legal_sequences():
     assert [float(part) for part in scores["loss"]] == [0, 0]
 
 
+def test_balanced_weighs_the_loss_of_each_tag_by_its_frequency_in_the_windows():
+    import tensorflow as tf
+
+    head = TokenClassification(CONTEXT, class_weights="balanced", dropout=0.0)
+    scorer = head.attach(Bert(vocabulary_size=50, **SIZES["tiny"]))
+    scorer.output_projection.kernel.assign(np.eye(128, 5, dtype=np.float32))
+    made = batch(head)
+    states = np.random.default_rng(0).normal(size=(4, 8, 128)).astype(np.float32)
+    with tf.GradientTape() as tape:
+        scores, _ = scorer(made, {"sequence_output": states})
+        total, weight = scores["loss"]
+    gradient = tape.gradient(total, scorer.output_projection.bias.value)
+    # The four windows have four times O, three times B-loc, seven I-loc, two B-per and no I-per.
+    tag_weights = 16 / 5 / np.array([4, 3, 7, 2, 1])
+    labels = made["tag_labels"]
+    own = np.where(labels >= 0, tag_weights[labels], 0.0)
+    logits = np.take_along_axis(states[:, :, :5], made["word_starts"][:, :, None], axis=1)
+    shares = np.exp(logits)
+    shares /= shares.sum(axis=-1, keepdims=True)
+    hot = np.eye(5)[labels]
+    assert float(total) == pytest.approx(-(own * np.log((shares * hot).sum(-1))).sum(), rel=1e-5)
+    assert float(weight) == pytest.approx(own.sum())
+    expected = (own[:, :, None] * (shares - hot)).sum(axis=(0, 1))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
+    hits = (logits.argmax(-1) == labels)[labels >= 0].sum()
+    assert [float(part) for part in scores["accuracy"]] == [hits, (labels >= 0).sum()]
+
+
+def test_class_weights_of_a_crf_are_refused():
+    with pytest.raises(RecipeError, match="class_weights: expected none with crf, got balanced"):
+        TokenClassification(CONTEXT, class_weights="balanced", crf=True)
+
+
 def test_what_cannot_be_tagged_is_refused():
     with pytest.raises(UnknownNameError, match=r"iob3.*iob2"):
         TokenClassification(CONTEXT, scheme="iob3")

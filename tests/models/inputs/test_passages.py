@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.inputs.passages import Passages, slots, word_places, words_of_span
+from models.inputs.passages import Passages, slots, spans_within_words, word_places, words_of_span
 from models.protocols import Context
 from models.served.windows import most_context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
@@ -109,3 +110,14 @@ def test_the_words_of_a_long_passage_are_found_once_for_all_its_windows():
     assert text[slice(*places[3])] == "passage"
     with pytest.raises(ValueError, match="read-only"):
         places[0] = 1
+
+
+def test_spans_that_begin_or_end_within_a_word_are_named_by_their_row():
+    class Written(Rows):
+        def passage(self, i):
+            return ["3kg of New York", "Ada \u200d met", "no answer"][i]
+
+    spans = [[0, 1, "number"], [1, 3, "unit"], [7, 15, "place"], [7, 12, "cut"]]
+    answers = [json.dumps(spans), json.dumps([[0, 3, "per"], [0, 5, "per"]]), ""]
+    rows = Written([([7], None, answer) for answer in answers], [[1, 1, 1, 1], [1, 0, 1], [1, 1]])
+    assert spans_within_words(rows) == ["r0", "r0", "r0", "r1"]

@@ -33,6 +33,7 @@ def test_a_corpus_says_at_once_that_nothing_can_be_measured_on_it(capsys, heldou
 
 def test_mended_answers_and_truncated_rows_are_counted(capsys):
     counts = {"read": 9, "kept": 8, "quarantined": {"no label": 1}, "removed": {}}
+    counts["splits"] = {"dev": 1}
     assert "mended" not in _line(capsys, "dataset notes", counts=counts)
     counts["mended"] = {"answer moved": {"count": 3, "first_ids": ["a"]}}
     line = _line(capsys, "dataset notes", counts=counts)
@@ -51,8 +52,23 @@ def test_tokens_say_how_many_of_the_names_in_them_are_linked(capsys):
     assert "24 tokens, 6 of 8 names linked (75%)" in line
 
 
+def test_tokens_say_which_spans_no_tags_can_say(capsys):
+    tokens = {"train": 20, "heldout": 4}
+    none = {"count": 0, "first_ids": []}
+    assert "within" not in _line(capsys, "tokens notes", tokens=tokens, spans_within_words=none)
+    some = {"count": 3, "first_ids": ["a", "b"]}
+    line = _line(capsys, "tokens notes", tokens=tokens, spans_within_words=some)
+    assert "24 tokens; 3 spans begin or end within a word, where no tag does: rows a, b" in line
+
+
+@pytest.mark.parametrize("dev", [0, 1])
+def test_a_dataset_says_at_once_that_it_has_no_dev_rows(capsys, dev: int):
+    counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}, "splits": {"dev": dev}}
+    assert ("no dev rows" in _line(capsys, "dataset notes", counts=counts)) == (not dev)
+
+
 def test_pictures_of_a_dataset_are_counted(capsys):
-    counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}}
+    counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}, "splits": {"dev": 1}}
     assert "pictures" not in _line(capsys, "dataset notes", counts=counts)
     told = {"read": 1200, "regions": 2400, "with_more_regions": 0, "without_regions": {}}
     assert "kept; pictures: 1,200 read\n" in _line(

@@ -1,0 +1,98 @@
+"""Settings of heads that are refused when a recipe is planned, before any training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fourstage.errors import RecipeError
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+
+HEADS_WITH_A_SUMMARY = (
+    "sequence_classification",
+    "multi_label_classification",
+    "sequence_regression",
+    "multiple_choice",
+)
+
+
+def recipe(tmp_path: Path, head: str) -> Path:
+    file = tmp_path / "x.yaml"
+    file.write_text(
+        "{name: x, family: bert, size: tiny, tokenizer: {vocabulary_size: 90}, stages: [{stage:"
+        f" finetune, dataset: rows, head: {{{head}}}}}]}}",
+        encoding="utf-8",
+    )
+    return file
+
+
+def fault(tmp_path: Path, head: str) -> str:
+    with pytest.raises(RecipeError) as caught:
+        resolve(load_recipe(recipe(tmp_path, head)))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("head", HEADS_WITH_A_SUMMARY)
+def test_an_unknown_summary(tmp_path, head):
+    said = fault(tmp_path, f"{head}: {{summary: maen}}")
+    assert f"{head}.summary: 'maen' is not a value of 'summary'; did you mean 'mean'" in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("token_classification: {scheme: iob3}", "'iob3' is not a value of 'scheme'; did you mean"),
+        (
+            "token_classification: {class_weights: balanced, crf: true}",
+            "token_classification: expected class_weights or crf, got both: a CRF's likelihood",
+        ),
+        (
+            "sequence_classification: {wide: true, symmetric: true}",
+            "sequence_classification: expected symmetric or wide, got both",
+        ),
+        (
+            "multiple_choice: {class_weights: balanced}",
+            "'class_weights' is not a setting of head 'multiple_choice'. Known: dropout, summary.",
+        ),
+        (
+            "multi_label_classification: {threshold: 50}",
+            "multi_label_classification.threshold: expected a share, 0 to 1, got 50",
+        ),
+        (
+            "sequence_to_sequence: {label_smoothing: 10}",
+            "sequence_to_sequence.label_smoothing: expected a share, 0 to 1, got 10",
+        ),
+        (
+            "sentence_embedding: {positive_from: 4}",
+            "sentence_embedding.positive_from: expected a share, 0 to 1, got 4",
+        ),
+        (
+            "token_classification: {stride: 0}",
+            "token_classification.stride: expected 1 or more, got 0",
+        ),
+        (
+            "span_extraction: {longest_answer: 0}",
+            "span_extraction.longest_answer: expected 1 or more, got 0",
+        ),
+        (
+            "span_extraction: {class_weights: balanced}",
+            "'class_weights' is not a setting of head 'span_extraction'.",
+        ),
+    ],
+)
+def test_what_a_head_has_not_or_not_so(tmp_path, settings, said):
+    assert said in fault(tmp_path, settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "token_classification: {class_weights: none, crf: true}",
+        "token_classification: {class_weights: balanced, crf: false, scheme: bioes}",
+        "multi_label_classification: {class_weights: balanced, summary: both}",
+    ],
+)
+def test_what_a_head_has_together(tmp_path, settings):
+    assert resolve(load_recipe(recipe(tmp_path, settings))).stages[0].head in settings
