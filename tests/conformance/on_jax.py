@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+import keras
 import numpy as np
 
 from models import catalogue
@@ -22,8 +23,6 @@ def run() -> dict:
     Returns:
         {"backend", "names", "losses", "heads", "remembering"}; BERT's losses by objective.
     """
-    import keras
-
     made = stage("bert", ("masked_lm", "next_sentence"), None, dropout=0.0)
     names = _start(made)
     return {
@@ -61,8 +60,15 @@ def _loss(made: Stage) -> float:
 
 def _losses(made: Stage) -> dict[str, float]:
     """The mean loss of the batch, by scorer."""
-    scored = {name: each["loss"] for name, each in made.scores()[0].items()}
-    return {name: float(total) / float(weight) for name, (total, weight) in scored.items()}
+
+    def scored() -> dict[str, tuple]:
+        return {name: each["loss"] for name, each in made.scores()[0].items()}
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        scored = jax.jit(scored)  # compiled once, in place of each operation of each shape
+    return {name: float(total) / float(weight) for name, (total, weight) in scored().items()}
 
 
 def _start(made: Stage) -> list[str]:
