@@ -17,6 +17,7 @@ from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
 _SHARES = frozenset({"rate", "share", "dropout"})
+_COUNTS = ("_dim", "sequence_length", "target_length")
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
 
@@ -48,8 +49,8 @@ class Setting:
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a count, by its name: ``num_``, ``_dim``, ``_length``."""
-        return self.name.startswith("num_") or self.name.endswith(("_dim", "_length"))
+        """Whether it is a count from 1, by its name: ``num_``, ``_dim``, ``sequence_length``…"""
+        return self.name.startswith("num_") or self.name.endswith(_COUNTS)
 
 
 def settings_of(path: Path) -> dict[str, Setting]:
