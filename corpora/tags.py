@@ -7,7 +7,8 @@ from collections.abc import Sequence
 # Prefixes by scheme. BILOU says L and U for the E and S of BIOES.
 _PREFIXES = {"iob1": "IB", "iob2": "IB", "bioes": "BIES", "bilou": "BILU"}
 _AS_BIOES = {"L": "E", "U": "S"}
-UNSPACED = ("zh", "ja", "th")  # languages without blanks between words
+# Languages without blanks between words; Tibetan has points between syllables.
+UNSPACED = ("bo", "ja", "km", "lo", "my", "th", "yue", "zh")
 
 Words = tuple[int, int, str]  # first word, word after the last, type
 

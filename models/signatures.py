@@ -17,7 +17,7 @@ from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
 _SHARES = frozenset({"rate", "share", "dropout", "threshold", "positive_from", "label_smoothing"})
-_COUNTS = frozenset({"stride", "longest_answer"})
+_COUNTS = ("_dim", "sequence_length", "target_length", "stride", "longest_answer")
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
 
@@ -50,12 +50,8 @@ class Setting:
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a count, by its name: `_COUNTS`, ``num_``, ``_dim``, ``_length``."""
-        return (
-            self.name in _COUNTS
-            or self.name.startswith("num_")
-            or self.name.endswith(("_dim", "_length"))
-        )
+        """Whether it is a count from 1, by its name: ``num_`` and `_COUNTS`."""
+        return self.name.startswith("num_") or self.name.endswith(_COUNTS)
 
 
 def settings_of(path: Path) -> dict[str, Setting]:

@@ -195,3 +195,10 @@ def test_a_family_that_only_counts_needs_a_head_that_counts(tmp_path):
     assert fault(file).count("sequence_classification.wide: expected true, got false") == 1
     file.write_text(file.read_text("utf-8").replace("n: {}", "n: {wide: true}"), encoding="utf-8")
     assert resolve(load_recipe(file)).stages[0].head_settings["wide"]
+
+
+def test_a_network_may_remember_nothing_but_not_be_nothing_wide():
+    none = ["size.memory_length=0", "size.evaluation_memory_length=0"]
+    resolve(load_recipe("memory/transformer-xl", none))
+    with pytest.raises(RecipeError, match=r"size\.hidden_dim: expected 1 or more, got 0"):
+        resolve(load_recipe("memory/transformer-xl", ["size.hidden_dim=0"]))

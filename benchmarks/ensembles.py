@@ -1,0 +1,129 @@
+"""A network and TF-IDF as two models: ``python -m benchmarks.ensembles TABLE…``.
+
+TABLE is the ``table.json`` of a comparison by the command in docs/results.md, "Counting beside a
+network". The labels of its recipe without a wide part are combined with those of a logistic
+regression on the cheap baseline's n-grams, whose C is chosen on the dev rows: once as the mean of
+both log probabilities, once by a logistic regression of both that learns on the dev rows. Prints
+mean and standard deviation over the seeds, on the rows that the comparison judged.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+
+from corpora.prepared import PreparedRow
+from corpora.shards import TokenisedRows
+from models.answers.label import Label
+from models.evaluation.ngrams import PARTS, Grams, stacked
+from models.evaluation.predict import predict
+from models.evaluation.resampling import scores
+from models.saved_tokenizer import load_tokenizer
+from tasks.steps.tokens import ROWS
+from tasks.store.artifacts import Artifact, Store
+from tasks.store.kept import kept_rows
+
+COSTS = (1.0, 3.0, 10.0, 30.0)
+
+
+def log_of(probabilities: np.ndarray) -> np.ndarray:
+    """Logarithms; of a probability below 1e-6 that of 1e-6."""
+    return np.log(np.maximum(probabilities, 1e-6))
+
+
+def regression(cost: float) -> Any:
+    """A multinomial logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=cost, max_iter=1000)
+
+
+def of_network(inputs: Mapping[str, Artifact], split: str, names: Sequence[str]) -> np.ndarray:
+    """A finetuned stage's (rows, labels) log probabilities."""
+    tokenizer = load_tokenizer(inputs["tokenizer"].folder)
+    rows = TokenisedRows(inputs["rows"].path(ROWS), split)
+    answers = predict(inputs["stage"].folder, tokenizer, rows)
+    return log_of(np.array([[answer.details[name] for name in names] for answer in answers]))
+
+
+def of_counts(
+    rows: Mapping[str, list[PreparedRow]], asked: Sequence[str], facts: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """{split: (rows, labels) log probabilities} of n-grams, by the baseline's choice of them."""
+    grams = [Grams(of, facts.get("markings", ())) for of in PARTS[facts["features"]]]
+    train = stacked([each.fit(columns(rows["train"])) for each in grams])
+    features = {
+        split: stacked([each.of(columns(rows[split])) for each in grams]) for split in asked
+    }
+    labels, dev = [row.label for row in rows["train"]], [row.label for row in rows["dev"]]
+    models = [regression(cost).fit(train, labels) for cost in COSTS]
+    best = max(
+        models,
+        key=lambda model: scores(
+            Label(), dev, model.predict(features["dev"]).tolist(), [facts["metric"]]
+        )[facts["metric"]],
+    )
+    return {split: log_of(best.predict_proba(each)) for split, each in features.items()}
+
+
+def columns(rows: Sequence[PreparedRow]) -> list[list[str]]:
+    """The rows' first texts, and where there are pairs their second."""
+    texts = [[row.text for row in rows]]
+    if rows[0].text_pair is not None:
+        texts.append([row.text_pair or "" for row in rows])
+    return texts
+
+
+def main(path: Path) -> None:
+    """Print a line for each way."""
+    table = json.loads(path.read_text("utf-8"))
+    store, metric, split = Store(path.parents[2]), table["metrics"][0], table["split"]
+    recipe = next(each for each in table["recipes"] if each["name"].endswith("-network"))
+
+    def inputs_of(artifact: Artifact) -> dict[str, Artifact]:
+        found = {
+            role: store.find(said["kind"], said["key"]) for role, said in artifact.inputs.items()
+        }
+        return {role: each for role, each in found.items() if isinstance(each, Artifact)}
+
+    evaluations = [store.find("evaluation", key) for key in recipe["evaluations"].values()]
+    runs = [inputs_of(each) for each in evaluations if isinstance(each, Artifact)]
+    baseline = runs[0]["baseline"]
+    read = inputs_of(baseline)
+    rows: dict[str, list[PreparedRow]] = {}
+    for row in kept_rows(read["data"].as_input(), read["contract"].as_input()):
+        rows.setdefault(row.split, []).append(row)
+    asked = ("dev", split)
+    names = sorted({row.label for row in rows["train"]})
+    labels = {of: [row.label for row in rows[of]] for of in asked}
+    markings = baseline.preimage["settings"]["markings"]
+    counts = of_counts(rows, asked, baseline.facts | {"markings": markings})
+
+    def score(said: Sequence[str]) -> float:
+        return scores(Label(), labels[split], said, [metric])[metric]
+
+    def likeliest(logs: np.ndarray) -> list[str]:
+        return [names[i] for i in logs.argmax(axis=1)]
+
+    found: dict[str, list[float]] = {"logistic regression": [score(likeliest(counts[split]))]}
+    for run in runs:
+        network = {of: of_network(run, of, names) for of in asked}
+        both = {of: np.hstack([network[of], counts[of]]) for of in asked}
+        second = regression(1.0).fit(both["dev"], labels["dev"])
+        found.setdefault("network", []).append(score(likeliest(network[split])))
+        found.setdefault("mean", []).append(score(likeliest(network[split] + counts[split])))
+        found.setdefault("stacked", []).append(score(second.predict(both[split]).tolist()))
+    for way, values in found.items():
+        spread = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
+        print(f"{table['dataset']}, {metric}, {way}: {mean(values):.3f}{spread}", flush=True)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        main(Path(argument))
