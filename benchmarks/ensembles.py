@@ -17,11 +17,11 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-from models.evaluation.ngrams import PARTS, Grams, stacked
 
 from corpora.prepared import PreparedRow
 from corpora.shards import TokenisedRows
 from models.answers.label import Label
+from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.predict import predict
 from models.evaluation.resampling import scores
 from models.saved_tokenizer import load_tokenizer
