@@ -267,8 +267,8 @@ def _result(artifact: Artifact) -> str:
             within = facts.get("spans_within_words", {"count": 0})
             if within["count"]:
                 said += (
-                    f"; {within['count']:,} spans begin or end within a word, where no tag does:"
-                    f" rows {', '.join(within['first_ids'])}"
+                    f"; {within['count']:,} spans begin or end within a word, where no tag does"
+                    f" (first rows {', '.join(within['first_ids'])})"
                 )
             return said
         case "stage" if "init" in notes:

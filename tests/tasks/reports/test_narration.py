@@ -58,7 +58,7 @@ def test_tokens_say_which_spans_no_tags_can_say(capsys):
     assert "within" not in _line(capsys, "tokens notes", tokens=tokens, spans_within_words=none)
     some = {"count": 3, "first_ids": ["a", "b"]}
     line = _line(capsys, "tokens notes", tokens=tokens, spans_within_words=some)
-    assert "24 tokens; 3 spans begin or end within a word, where no tag does: rows a, b" in line
+    assert "; 3 spans begin or end within a word, where no tag does (first rows a, b)" in line
 
 
 @pytest.mark.parametrize("dev", [0, 1])
