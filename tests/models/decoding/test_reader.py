@@ -22,9 +22,16 @@ BEGIN = (3, 2)
 NOTHING = np.zeros((3, 0), "int32")
 
 
-@pytest.fixture(params=GENERATING)
+@pytest.fixture(scope="module", params=GENERATING)
 def made(request):
+    """A network, whose weights nothing may change."""
     return network(request.param, seed=5)
+
+
+@pytest.fixture(scope="module")
+def read(made):
+    """Its reader, for all texts one after the other, because each is traced."""
+    return reader(made)
 
 
 def reader(made):
@@ -54,11 +61,10 @@ def whole(made, ids: np.ndarray, mask: np.ndarray, new: np.ndarray) -> np.ndarra
     return keras.ops.convert_to_numpy(logits(made, made(batch)["sequence_output"][:, -1]))
 
 
-def test_token_by_token_equals_one_reading_with_padding_on_the_left(made):
+def test_token_by_token_equals_one_reading_with_padding_on_the_left(made, read):
     ids, lengths, new = texts(3, 7), np.array([[7], [4], [1]]), NOTHING
     mask = (np.arange(7) >= 7 - lengths).astype("int32")
     ids *= mask
-    read = reader(made)
     np.testing.assert_allclose(read.start(ids, mask), whole(made, ids, mask, new), atol=1e-5)
     for step in range(10):
         new = np.concatenate([new, texts(3, 1, seed=step)], axis=1)
@@ -66,11 +72,10 @@ def test_token_by_token_equals_one_reading_with_padding_on_the_left(made):
         np.testing.assert_allclose(found, whole(made, ids, mask, new), atol=1e-5)
 
 
-def test_texts_may_be_dropped_doubled_and_turned(made):
+def test_texts_may_be_dropped_doubled_and_turned(made, read):
     lengths = np.array([[6], [2], [5]])
     mask = (np.arange(6) >= 6 - lengths).astype("int32")
     ids = texts(3, 6) * mask
-    read = reader(made)
     read.start(ids, mask)
     rows, new = np.array([2, 0, 0, 2]), texts(4, 1)
     found = read.step(rows, new[:, 0])
@@ -81,12 +86,11 @@ def test_texts_may_be_dropped_doubled_and_turned(made):
     np.testing.assert_allclose(found, whole(made, ids[row], mask[row], new), atol=1e-5)
 
 
-def test_texts_that_part_and_end_equal_one_reading_whatever_room_there_is(made, monkeypatch):
+def test_texts_that_part_and_end_equal_one_reading_whatever_room_there_is(made, read, monkeypatch):
     monkeypatch.setattr(cached, "ROOM", 2)
     rng, lengths = np.random.default_rng(3), np.array([[5], [2], [4]])
     mask = (np.arange(5) >= 5 - lengths).astype("int32")
     ids, new = texts(3, 5) * mask, NOTHING
-    read = reader(made)
     read.start(ids, mask)
     for step, count in enumerate((3, 4, 6, 6, 5, 6, 7, 4, 4, 1, 3, 2, 2)):
         rows = rng.integers(0, len(ids), count)
@@ -96,15 +100,16 @@ def test_texts_that_part_and_end_equal_one_reading_whatever_room_there_is(made, 
         np.testing.assert_allclose(found, whole(made, ids, mask, new), atol=1e-5)
 
 
-def test_two_readings_share_nothing(made):
-    read = reader(made)
+def test_two_readings_share_nothing(read):
     one, other = texts(2, 5, seed=1), texts(4, 9, seed=2)
     first = read.start(one, np.ones_like(one))
     read.start(other, np.ones_like(other))
     np.testing.assert_array_equal(read.start(one, np.ones_like(one)), first)
 
 
-def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made):
+@pytest.mark.parametrize("family", GENERATING)
+def test_a_text_does_not_depend_on_those_that_are_written_beside_it(family):
+    made = network(family, seed=5)
     rng = np.random.default_rng(1)
     for variable in made.trainable_variables:
         if len(variable.shape) == 2:  # so large that texts vary, too small to multiply rounding
