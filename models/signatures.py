@@ -17,7 +17,8 @@ from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
 _SHARES = frozenset({"rate", "share", "dropout", "threshold", "positive_from", "label_smoothing"})
-_COUNTS = ("_dim", "sequence_length", "target_length", "stride", "longest_answer")
+_COUNTS = ("_dim", "_length", "stride", "longest_answer")
+_FROM_NOTHING = frozenset({"memory_length", "evaluation_memory_length", "clamp_length"})
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
 
@@ -50,8 +51,9 @@ class Setting:
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a count from 1, by its name: ``num_`` and `_COUNTS`."""
-        return self.name.startswith("num_") or self.name.endswith(_COUNTS)
+        """Whether it is a count from 1, by its name; of what is remembered there may be none."""
+        counts = self.name.startswith("num_") or self.name.endswith(_COUNTS)
+        return counts and self.name not in _FROM_NOTHING
 
 
 def settings_of(path: Path) -> dict[str, Setting]:
@@ -103,17 +105,23 @@ def _fields(tree: ast.Module, name: str, words: dict[str, tuple[str, ...]]) -> d
 
 
 def _imported_file(node: ast.ImportFrom, name: str) -> Path:
-    module = "." * node.level + (node.module or "")
-    try:
-        spec = None if node.level else importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        spec = None
-    if spec is None or spec.origin is None:
+    path = _file_of(node)
+    if path is None:
+        module = "." * node.level + (node.module or "")
         raise RecipeError(
             f"{name}: expected a dataclass of arguments, but there is no module {module} from which"
             " it is imported; import it by its full name"
         )
-    return Path(spec.origin)
+    return path
+
+
+def _file_of(node: ast.ImportFrom) -> Path | None:
+    """The module's file; None if there is none, or its name is not a full one."""
+    try:
+        spec = None if node.level else importlib.util.find_spec(node.module or "")
+    except ModuleNotFoundError:
+        return None
+    return None if spec is None or spec.origin is None else Path(spec.origin)
 
 
 def _settings(function: ast.FunctionDef, words: dict[str, tuple[str, ...]]) -> list[Setting]:
@@ -171,10 +179,12 @@ def _tuples_of_words(tree: ast.Module) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("models."):
-            names = {alias.name for alias in node.names if alias.name.isupper()}
-            if names:
-                theirs = _tuples_of_words(_tree(_imported_file(node, min(names))))
-                found |= {name: theirs[name] for name in names & theirs.keys()}
+            names = {alias.asname or alias.name: alias.name for alias in node.names}
+            names = {own: name for own, name in names.items() if name.isupper()}
+            path = _file_of(node) if names else None
+            if path is not None:
+                theirs = _tuples_of_words(_tree(path))
+                found |= {own: theirs[name] for own, name in names.items() if name in theirs}
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], _literal(node.value)
             if isinstance(target, ast.Name) and isinstance(value, (tuple, dict)):

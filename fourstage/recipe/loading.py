@@ -320,6 +320,14 @@ def _remove(value: dict[str, Any], path: Place, option: str) -> None:
             holder = holder[key]
         else:
             holder = None
+    if path == ("search",):
+        value.pop("search", None)  # of several recipes that are compared one may have a search
+        return
+    if isinstance(holder, dict) and len(path) > 1 and path[-2] in CHOICES and path[-1] in holder:
+        parent = path_text(path[:-1])
+        raise RecipeError(
+            f"{option}: {parent} has exactly one key; write another one, or remove {parent} itself"
+        )
     if isinstance(holder, list):
         raise RecipeError(f"{option}: one entry of a list can't be removed; write the whole list")
     if not isinstance(holder, dict) or path[-1] not in holder:

@@ -125,7 +125,11 @@ def known_prefixes(config: Mapping[str, Any]) -> list[str]:
     """
     own = [settings.get("prefix") for settings in (config["head"] or {}).values()]
     beside = config.get(MIXTURE, {}).get("beside", {}).values()
-    return [prefix for prefix in (*own, *(said["prefix"] for said in beside)) if prefix]
+    return [
+        prefix
+        for prefix in (*own, *(said["prefix"] for said in beside))
+        if prefix and prefix.strip()
+    ]
 
 
 def mixed(

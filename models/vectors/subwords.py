@@ -56,7 +56,7 @@ def ngram_hashes(word: str, shortest: int, longest: int) -> list[int]:
     found = []
     for start in range(len(marked) if shortest else 0):
         value = ngram_hash(marked[start])
-        if shortest == 1 and 0 < start < last:
+        if shortest == 1 <= longest and 0 < start < last:
             found.append(value)
         for end in range(start + 1, min(start + longest, len(marked))):
             value = ngram_hash(marked[end], value)

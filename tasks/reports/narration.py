@@ -249,7 +249,7 @@ def _result(artifact: Artifact) -> str:
             if artifact.kind == "corpus" and not counts["splits"]["heldout"]:
                 said += "; none is held out: its loss, and forgetting it, can't be measured"
             if artifact.kind == "dataset" and not counts["splits"].get("dev"):
-                said += "; no dev rows: no stage has a score on them"
+                said += "; no dev rows, on which a stage could be scored"
             return said
         case "contract":
             if facts["verdict"] == "green":

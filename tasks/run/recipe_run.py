@@ -340,9 +340,13 @@ def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
     search = plan.recipe.search
     folds = search is not None and search.folds is not None
     for stage in plan.recipe.stages:
-        asked = {"dev"} if _chooses_threshold(stage, plan.folders) else set[str]()
-        if stage.select or stage.stop:
-            asked.add((stage.select or {}).get("split", "dev"))
+        by = {"select": stage.select, "stop": stage.stop}
+        by = {key: setting for key, setting in by.items() if setting}
+        remedies = [f"remove {' and '.join(by)} from the stage"] if by else []
+        asked = {(stage.select or {}).get("split", "dev")} if by else set[str]()
+        if _chooses_threshold(stage, plan.folders):
+            asked.add("dev")
+            remedies.append("give the threshold as a number")
         gone = sorted(split for split in asked if not counts["splits"].get(split))
         if stage.dataset != name or folds or not gone:
             continue
@@ -355,10 +359,9 @@ def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
             else f"its files for {split} give none"
         )
         raise ContractViolation(
-            f"dataset {name}: expected {split} rows, by which stage {stage.name} keeps its best"
-            f" weights, stops or chooses its threshold, got none ({there}): {why}. Name files with"
-            f" {split} rows in the source's files, or remove select and stop from the stage and"
-            " give the threshold as a number."
+            f"dataset {name}: expected {split} rows, which stage {stage.name} chooses by, got none"
+            f" ({there}): {why}. Name files with {split} rows in the source's files, or"
+            f" {' and '.join(remedies)}."
         )
 
 

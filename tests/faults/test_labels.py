@@ -64,7 +64,7 @@ def test_no_dev_rows_to_keep_the_best_weights_by_are_told_before_any_work(desk: 
     answer = desk.on_rows(GOOD, recipe=selected, files=files)
     desk.holds(answer, 3, "expected dev rows, by which stage finetune", "its files for dev give")
     desk.holds(desk.on_rows(GOOD, recipe=selected), 0)
-    desk.holds(desk.on_rows(GOOD, files=files), 0, "no dev rows: no stage has a score on them")
+    desk.holds(desk.on_rows(GOOD, files=files), 0, "no dev rows, on which a stage could be scored")
 
 
 def test_a_renamed_label_reaches_the_model_that_is_served(desk: Desk):

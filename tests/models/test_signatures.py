@@ -44,15 +44,16 @@ def test_choices_of_a_list_that_is_imported_from_ours_are_read(tmp_path):
     (tmp_path / "x.py").write_text(
         "from no_such_package import OTHERS\n"
         "from models.layers.row_scorer import SUMMARIES, RowScorer\n"
-        "from models.served.tags import SCHEMES\n"
-        "class X:\n    def __init__(self, *, summary: str = 'network', scheme: str = 'iob2',\n"
-        "                 other: str = 'a'): ...\n",
+        "from models.served.tags import SCHEMES as KINDS\n"
+        "from models.no_such_module import OTHERS\n"
+        "class X:\n    def __init__(self, *, summary: str = 'network', kind: str = 'iob2',\n"
+        "                 scheme: str = 'a', other: str = 'a'): ...\n",
         encoding="utf-8",
     )
     settings = settings_of(tmp_path / "x.py")
     assert settings["summary"].choices == ("network", "mean", "max", "both")
-    assert settings["scheme"].choices == ("iob2", "bioes")
-    assert settings["other"].choices == ()
+    assert settings["kind"].choices == ("iob2", "bioes")
+    assert settings["scheme"].choices == settings["other"].choices == ()
 
 
 def test_nothing_is_imported(part):

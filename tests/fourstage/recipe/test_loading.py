@@ -380,6 +380,7 @@ def test_set_takes_the_place_of_several_seeds(write):
         ("seed.deeper=", "it has no seed.deeper"),
         ("stages[0].name[7]=", "it has no stages[0].name[7]"),
         ("serch=", "a key of the recipe, which is removed then; it has no serch"),
+        ("stages.finetune.head.sequence_classification=", "stages[1].head has exactly one key"),
         ("family=", "x.yaml: the key 'family' is missing"),
         ("name=no", "because YAML reads the word `no` so"),
         ("stages.general.optimizer.adamw.peak_learning_rate=1e-4", "write 1.0e-4"),

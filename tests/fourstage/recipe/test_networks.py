@@ -202,3 +202,6 @@ def test_a_network_may_remember_nothing_but_not_be_nothing_wide():
     resolve(load_recipe("memory/transformer-xl", none))
     with pytest.raises(RecipeError, match=r"size\.hidden_dim: expected 1 or more, got 0"):
         resolve(load_recipe("memory/transformer-xl", ["size.hidden_dim=0"]))
+    objective = "stages.general.objectives.span_denoising"
+    with pytest.raises(RecipeError, match=r"mean_length: expected 1 or more, got 0\.5"):
+        resolve(load_recipe("papers/t5", [f"{objective}.mean_length=0.5"]))

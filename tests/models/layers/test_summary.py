@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.layers.summary import row_vectors
+from models.layers.row_scorer import NETWORK, SUMMARIES
+from models.layers.summary import OF_ALL, row_vectors
 
 SEQUENCE = np.arange(12, dtype=np.float32).reshape(2, 3, 2)  # (B, T, D)
 BATCH = {
     "token_ids": np.zeros((2, 3), np.int32),
     "padding_mask": np.array([[1, 1, 0], [1, 1, 1]], np.int32),
 }
+
+
+def test_a_recipe_may_ask_for_each_that_reads_all_tokens():
+    assert SUMMARIES == (NETWORK, *OF_ALL)
 
 
 @pytest.mark.parametrize(
