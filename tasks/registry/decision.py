@@ -185,7 +185,10 @@ def _answers(
     asked = [_question(rows[name]) for name in ids]
     with verified(tracking, version.model_id) as folder:
         said = mlflow.pyfunc.load_model(str(folder)).predict(asked)
-    return tuple(answer["label"] if "label" in answer else answer["answer"] for answer in said)
+    # A row that brings a task's prefix along has no answer.
+    return tuple(
+        answer["label"] if "label" in answer else answer["answer"] or "" for answer in said
+    )
 
 
 def _question(row: PreparedRow) -> str | dict[str, str | list[str]]:
