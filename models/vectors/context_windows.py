@@ -55,6 +55,7 @@ def blocks(
     middle = slice(window, window + STRETCH)
     distance = np.abs(np.arange(-window, STRETCH + window) - np.arange(STRETCH)[:, None])
     distance[distance == 0] = window + 1  # a word is not in its own window
+    distance = distance.astype(np.int32)
     for number in range(len(around)):
         near = distance <= reach[number]  # (C, T, J)
         near &= of[number][:, middle, None] == of[number][:, None, :]

@@ -160,7 +160,7 @@ class OwnQuestions:
 
     def for_inputs(self, gradient: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         """As `Questions.for_inputs`."""
-        borders = np.cumsum([0, *self.number.ravel()])
+        borders = np.append(0, np.cumsum(self.number))
         shape = (self.number.size, len(gradient))
         of_inputs = csr_array((gradient, np.arange(len(gradient)), borders), shape=shape)
         return (of_inputs @ outputs).reshape(*self.number.shape, -1)

@@ -12,6 +12,7 @@ from models.inputs.randomness import generator
 from models.protocols import TokenisedCorpus, Tokenizer
 
 PORTION = 20_000  # tokens read at a time, or one document
+COUNTED = 100  # documents counted at a time
 
 Corpora = Mapping[str, tuple[TokenisedCorpus, float]]  # {source: (documents, share of the tokens)}
 
@@ -51,8 +52,9 @@ def frequencies(corpora: Corpora, tokenizer: Tokenizer) -> np.ndarray:
     found = np.zeros(tokenizer.vocabulary_size)
     for corpus, share in corpora.values():
         counts = np.zeros_like(found)
-        for i in range(len(corpus)):
-            ids = corpus.document(i)[0]
+        for first in range(0, len(corpus), COUNTED):
+            documents = range(first, min(first + COUNTED, len(corpus)))
+            ids = np.concatenate([corpus.document(i)[0] for i in documents])
             counts += np.bincount(ids, minlength=len(counts))
         counts[[*tokenizer.special_ids]] = 0.0
         found += share * counts / max(1.0, counts.sum())
