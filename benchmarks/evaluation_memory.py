@@ -1,7 +1,7 @@
 """Held-out loss as more is remembered: ``python -m benchmarks.evaluation_memory TOKENS STAGE…``.
 
 TOKENS is the folder of a tokenised corpus, STAGE those of stages with a causal LM, all in one
-store; `fourstage trace` names them. A network that remembers reads windows as long as those of its
+``$FOURSTAGE_HOME/store``. A network that remembers reads windows as long as those of its
 training after 0, 32, 64… tokens of memory; one without memory reads longer windows instead. Prints
 nats a token and their mean over the stages of each kind, and with ``--plot FILE`` draws them.
 """
