@@ -605,8 +605,8 @@ class DatasetWriter:
                 measures = json.loads(row.pop("measures"))
                 if targets := texts_in(kind, row["label"]):
                     counted = splits[number] == "train"
-                    measures["target_language_margin"] = profiles and profiles.margin(
-                        row["text"], targets, counted
+                    measures["target_language_margin"] = (
+                        profiles.margin(row["text"], targets, counted) if profiles else 0.0
                     )
                 rows.add(row, len(row["text"]) + 512)
                 profile.add(

@@ -12,7 +12,7 @@ or reference answers of the row), ``number`` (null unless the answer is one), ``
 ``duplicate_of_train`` (for rows of the other splits, the id of a training row with the same text,
 or null) and ``contradictory`` (another row has the same text and another answer). Of rows whose
 answers are texts also those of `corpora.targets`, and ``target_language_margin``
-(`corpora.target_language`; null where texts and targets are in one language or in two scripts).
+(`corpora.target_language`; 0 where texts and targets are in one language or in two scripts).
 
 Only kept documents and rows are in it; what was removed or quarantined is in ``rejected.jsonl``
 and in the counts.

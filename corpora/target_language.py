@@ -48,7 +48,7 @@ class TrigramProfiles:
         self._totals = self._texts.total(), self._targets.total()
         self._kinds = len(self._texts.keys() | self._targets.keys())
 
-    def margin(self, text: str, targets: Sequence[str], counted: bool) -> float | None:
+    def margin(self, text: str, targets: Sequence[str], counted: bool) -> float:
         """Nats by which a trigram of a reference is likelier among targets than among texts.
 
         Args:
@@ -58,10 +58,10 @@ class TrigramProfiles:
 
         Returns:
             The mean over the trigrams of the reference for which it is the lowest; below 0 it reads
-            like a text. None where all references are too short, or the training rows too few.
+            like a text. 0 where all references are too short, or the training rows too few.
         """
         if self._rows < ENOUGH_ROWS:
-            return None
+            return 0.0
         judged = [each for each in map(_trigrams, targets) if each.total() >= ENOUGH]
         nothing: Counter[str] = Counter()
         own_text, own = (_trigrams(text), _all_trigrams(targets)) if counted else (nothing, nothing)
@@ -82,7 +82,7 @@ class TrigramProfiles:
                 - shift
                 for each in judged
             ),
-            default=None,
+            default=0.0,
         )
 
 

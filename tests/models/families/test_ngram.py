@@ -194,7 +194,7 @@ def test_chunks_on_disk_give_the_same_file_as_memory(
         monkeypatch.setitem(function.__kwdefaults__, "most", 5)  # type: ignore[arg-type]
     monkeypatch.setattr(ngrams, "STREAM", 7)
     monkeypatch.setattr(ngrams.texts, "__defaults__", (7,))
-    monkeypatch.setattr(sums.Table.blocks, "__defaults__", (3,))
+    monkeypatch.setattr(sums.KeyedSums.blocks, "__defaults__", (3,))
     many = stage(tmp_path / "many", corpus(40), smoothing=smoothing)
     assert (many / NETWORK).read_bytes() == one.read_bytes()
     assert sorted(path.name for path in many.iterdir()) == sorted(
