@@ -323,7 +323,7 @@ def _remove(value: dict[str, Any], path: Place, option: str) -> None:
     if path == ("search",):
         value.pop("search", None)  # of several recipes that are compared one may have a search
         return
-    if isinstance(holder, dict) and len(path) > 1 and path[-2] in CHOICES and path[-1] in holder:
+    if isinstance(holder, dict) and CHOICES.intersection(path[-2:-1]) and path[-1] in holder:
         parent = path_text(path[:-1])
         raise RecipeError(
             f"{option}: {parent} has exactly one key; write another one, or remove {parent} itself"
