@@ -62,7 +62,7 @@ def test_no_dev_rows_to_keep_the_best_weights_by_are_told_before_any_work(desk: 
     files = {split: f"data/{split}.jsonl" for split in ("train", "dev", "test")}
     selected = on_dataset(select={"metric": "accuracy"})
     answer = desk.on_rows(GOOD, recipe=selected, files=files)
-    desk.holds(answer, 3, "expected dev rows, which stage finetune chooses by", "its files for dev give")
+    desk.holds(answer, 3, "dev rows, which stage finetune chooses by", "its files for dev give")
     desk.holds(desk.on_rows(GOOD, recipe=selected), 0)
     desk.holds(desk.on_rows(GOOD, files=files), 0, "no dev rows, on which a stage could be scored")
 
