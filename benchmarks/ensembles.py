@@ -53,10 +53,11 @@ def of_network(inputs: Mapping[str, Artifact], split: str, names: Sequence[str])
 
 
 def of_counts(
-    rows: Mapping[str, list[PreparedRow]], asked: Sequence[str], facts: Mapping[str, Any]
+    rows: Mapping[str, list[PreparedRow]], asked: Sequence[str], baseline: Artifact
 ) -> dict[str, np.ndarray]:
     """{split: (rows, labels) log probabilities} of n-grams, by the baseline's choice of them."""
-    grams = [Grams(of, facts.get("markings", ())) for of in PARTS[facts["features"]]]
+    facts, markings = baseline.facts, baseline.preimage["settings"]["markings"]
+    grams = [Grams(of, markings) for of in PARTS[facts["features"]]]
     train = stacked([each.fit(columns(rows["train"])) for each in grams])
     features = {
         split: stacked([each.of(columns(rows[split])) for each in grams]) for split in asked
@@ -88,26 +89,26 @@ def main(path: Path) -> None:
     if len(named) != 1:
         print(f"{path}: another comparison, without one recipe named …-network")
         return
-    recipe = named[0]
+
+    def stored(kind: str, key: str) -> Artifact:
+        found = store.find(kind, key)
+        if not isinstance(found, Artifact):
+            raise SystemExit(f"{path}: its {kind} {key[:12]} is gone; run the comparison again")
+        return found
 
     def inputs_of(artifact: Artifact) -> dict[str, Artifact]:
-        found = {
-            role: store.find(said["kind"], said["key"]) for role, said in artifact.inputs.items()
-        }
-        return {role: each for role, each in found.items() if isinstance(each, Artifact)}
+        return {role: stored(of["kind"], of["key"]) for role, of in artifact.inputs.items()}
 
-    evaluations = [store.find("evaluation", key) for key in recipe["evaluations"].values()]
-    runs = [inputs_of(each) for each in evaluations if isinstance(each, Artifact)]
-    baseline = runs[0]["baseline"]
-    read = inputs_of(baseline)
+    keys = named[0]["evaluations"].values()
+    runs = [inputs_of(stored("evaluation", key)) for key in keys]
+    read = inputs_of(runs[0]["baseline"])
     rows: dict[str, list[PreparedRow]] = {}
     for row in kept_rows(read["data"].as_input(), read["contract"].as_input()):
         rows.setdefault(row.split, []).append(row)
     asked = ("dev", split)
     names = sorted({row.label for row in rows["train"]})
     labels = {of: [row.label for row in rows[of]] for of in asked}
-    markings = baseline.preimage["settings"]["markings"]
-    counts = of_counts(rows, asked, baseline.facts | {"markings": markings})
+    counts = of_counts(rows, asked, runs[0]["baseline"])
 
     def score(said: Sequence[str]) -> float:
         return scores(Label(), labels[split], said, [metric])[metric]
