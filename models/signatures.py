@@ -17,7 +17,8 @@ from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
 _SHARES = frozenset({"rate", "share", "dropout", "threshold", "positive_from", "label_smoothing"})
-_COUNTS = ("_dim", "_length", "stride", "longest_answer")
+_OPEN = frozenset({"threshold", "temperature"})
+_COUNTS = ("_dim", "_length", "stride", "longest_answer", "beams")
 _FROM_NOTHING = frozenset({"memory_length", "evaluation_memory_length", "clamp_length"})
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
@@ -48,6 +49,11 @@ class Setting:
     def is_share(self) -> bool:
         """Whether it is a share, 0-1, by its name: `_SHARES`, ``_rate`` and the like."""
         return self.name in _SHARES or self.name.endswith(("_rate", "_share", "_dropout"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the ends of its range, 0 and for a share 1, do not belong to it, by its name."""
+        return self.name in _OPEN
 
     @property
     def is_count(self) -> bool:

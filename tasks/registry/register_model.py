@@ -199,7 +199,8 @@ def save_text_model(
 def _taken_along(code: Path, place: Path, also: Sequence[str]) -> tuple[Path, Path]:
     """Copies of a model's code, and of what it needs of this project under a name of its own.
 
-    One process may load versions of different times, each with its own modules.
+    One process may load versions of different times and kinds, each with its own modules: a kind
+    imports those it needs when it is first asked, and the files of another may be gone by then.
 
     Args:
         code: The model's code.
@@ -209,7 +210,8 @@ def _taken_along(code: Path, place: Path, also: Sequence[str]) -> tuple[Path, Pa
     taken = [*sorted(SERVED.glob("*.py")), *(DECODING / file for file in SEARCH)]
     taken += [CORPORA / file for file in also]
     files = {file.name: file.read_text("utf-8") for file in taken}
-    name = f"fourstage_served_{digest(files)[:12]}"
+    model = code.read_text("utf-8")
+    name = f"fourstage_served_{digest({**files, code.name: model})[:12]}"
     served = place / name
     served.mkdir()
     of_corpora = "|".join(file.removesuffix(".py") for file in (*LOOKING, *LINKING))
@@ -217,7 +219,7 @@ def _taken_along(code: Path, place: Path, also: Sequence[str]) -> tuple[Path, Pa
     for file, text in files.items():
         (served / file).write_text(own.sub(name, text), "utf-8")
     copy = place / code.name
-    copy.write_text(own.sub(name, code.read_text("utf-8")), "utf-8")
+    copy.write_text(own.sub(name, model), "utf-8")
     return copy, served
 
 

@@ -61,6 +61,18 @@ def test_an_unknown_summary(tmp_path, head):
             "multi_label_classification.threshold: expected a share, 0 to 1, got 50",
         ),
         (
+            "multi_label_classification: {threshold: 1}",
+            "threshold: expected a number between 0 and 1, without these, got 1",
+        ),
+        (
+            "sentence_embedding: {temperature: 0}",
+            "sentence_embedding.temperature: expected a number above 0, got 0",
+        ),
+        (
+            "sequence_to_sequence: {beams: 0}",
+            "sequence_to_sequence.beams: expected 1 or more, got 0",
+        ),
+        (
             "sequence_to_sequence: {label_smoothing: 10}",
             "sequence_to_sequence.label_smoothing: expected a share, 0 to 1, got 10",
         ),

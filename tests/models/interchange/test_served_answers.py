@@ -27,14 +27,17 @@ from tests.models.interchange.test_served_spans import HARD, texts
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
 PROGRAM = f"""
-import json, sys
+import json, shutil, sys, tempfile
 for name in {HIDDEN!r}:
     sys.modules[name] = None
 import mlflow
-asked = json.load(sys.stdin)
-print(json.dumps([
-    mlflow.pyfunc.load_model(model).predict(rows) for model, rows in zip(sys.argv[1:], asked)
-]))
+said = []
+for model, rows in zip(sys.argv[1:], json.load(sys.stdin)):
+    # Each from a copy that is gone when the next is asked, as files of a registry are.
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copytree(model, place, dirs_exist_ok=True)
+        said.append(mlflow.pyfunc.load_model(place).predict(rows))
+print(json.dumps(said))
 """
 
 
