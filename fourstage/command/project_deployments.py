@@ -21,7 +21,8 @@ def project_deployments(project: str, recipe: str, model: str) -> str:
     """The text of the file, derived from Fourstage's own.
 
     Deployments and work pool are named after the project, so that one server can have several
-    projects and no worker takes runs of another. No schedule is active until somebody enables it.
+    projects and no worker takes runs of another. The recipe's schedule is inactive until somebody
+    enables it; the janitor's is active.
 
     Args:
         project: Name of its folder.

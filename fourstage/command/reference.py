@@ -77,16 +77,20 @@ def _verb(name: str, parser: Parser, does: str) -> str:
 
 
 def _word(action: argparse.Action) -> str:
-    bare = _bare(action)
-    if not action.option_strings:
-        return {"+": f"{bare} [{bare} …]", "*": f"[{bare} …]"}.get(str(action.nargs), bare)
-    return f"[{bare}]"
+    """The argument in the line of the command: optional in brackets, several with dots."""
+    bare, nargs = _bare(action), str(action.nargs)
+    if action.option_strings:
+        bare += " …" if nargs == "+" else ""
+        return bare if action.required else f"[{bare}]"
+    forms = {"+": f"{bare} [{bare} …]", "*": f"[{bare} …]", "?": f"[{bare}]"}
+    return forms.get(nargs, bare)
 
 
 def _bare(action: argparse.Action) -> str:
     name = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
+    name = " ".join(name) if isinstance(name, tuple) else name
     if not action.option_strings:
-        return str(name)
+        return name
     return action.option_strings[0] if action.nargs == 0 else f"{action.option_strings[0]} {name}"
 
 

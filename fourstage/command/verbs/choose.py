@@ -23,7 +23,7 @@ from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
 
 SHOWN = 3  # files of a source in a message
-HELP = "try what would answer your rows best in some minutes, and register it"
+HELP = "find the recipe that is best on your rows in some minutes, and register its model"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--rows", nargs="+", default=[], metavar="FILE", help="in place of RECIPE: labelled rows"
     )
     parser.add_argument(
-        "--corpus", nargs="+", default=[], metavar="FILE", help="text of the rows' kind"
+        "--corpus", nargs="+", default=[], metavar="FILE", help="text of the same kind as the rows"
     )
     add_init(parser)
     parser.add_argument(
@@ -44,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="folder for the recipe and sources of these files; default choice",
     )
     parser.add_argument(
-        "--minutes", type=minutes, default=60.0, metavar="N", help="in all, about; default 60"
+        "--minutes", type=minutes, default=60.0, metavar="N", help="minutes in all; default 60"
     )
     parser.add_argument(
         "--candidate",

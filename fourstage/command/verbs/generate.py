@@ -21,8 +21,8 @@ _SETTINGS = {
     "sample": "draw tokens instead of taking the likeliest",
     "temperature": "logits are divided by it before drawing",
     "top_k": "draw from that many tokens, the likeliest; 0 for all",
-    "top_p": "draw from the fewest likeliest tokens whose probabilities reach it",
-    "seed": "of the draws",
+    "top_p": "draw from the fewest likeliest tokens whose probabilities sum to it",
+    "seed": "seed of the draws",
     "too_long": "what to do with a text that leaves no room for new tokens",
 }
 

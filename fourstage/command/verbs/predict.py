@@ -55,8 +55,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--pictures",
         type=Path,
         metavar="FOLDER",
-        help="the folder in which the paths of pictures begin, and stay; by default the"
-        " current one",
+        help="the folder that the paths of pictures are relative to and may not leave; by default"
+        " the current one",
     )
     parser.add_argument(
         "--output",
