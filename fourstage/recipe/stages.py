@@ -8,7 +8,7 @@ or size starts a new network, which the stages after it inherit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ class StageResolution:
         )
         rates = (self.network.arguments.get("dropout"), head_settings.get("dropout"))
         check_dropout(self.ledger, at, stage, *rates)
-        check_reinitialise(self.ledger, at, stage, self.network.arguments.get("num_layers"))
+        check_reinitialise(self.ledger, at, stage, self.network)
         phases = self._phases(at, stage, before, batch_size)
         micro_batches = self.ledger.value(f"{at}.micro_batches", stage.micro_batches, 1, kind)
         for phase in phases:
@@ -106,6 +106,9 @@ class StageResolution:
                     f"{at}.micro_batches",
                     f"expected a divisor of the batch size {size}, got {micro_batches}",
                 )
+        if objectives:
+            sizes = {phase.batch_size or batch_size for phase in phases}
+            self._check_memory(at, sizes, micro_batches, alternate)
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
         if head:
@@ -543,13 +546,43 @@ class StageResolution:
                 self.ledger.fault(place, f"expected {' or '.join(pair)}, got both: {reason}")
 
     def _trains_itself(self, at: str, stage: Stage, objectives: Iterable[str]) -> bool:
-        """Whether an objective trains the network; refuses settings of gradient descent then."""
-        folders = self.ledger.folders
+        """Whether an objective trains the network.
+
+        If it does, or the family trains itself, settings of gradient descent are refused.
+        """
+        folders, family = self.ledger.folders, self.network.family
         own = [o for o in objectives if catalogue.literals("objectives", o, folders).get("TRAINS")]
-        for key in _OF_GRADIENT_DESCENT if own else ():
+        by = list(own)
+        if catalogue.literals("families", family, folders).get("TRAINS"):
+            by.append(family)
+        for key in _OF_GRADIENT_DESCENT if by else ():
             if getattr(stage, key) is not None:
                 self.ledger.fault(
                     f"{at}.{key}",
-                    f"{own[0]} trains the network itself and has its own settings; leave it out",
+                    f"{by[0]} trains the network itself and has its own settings; leave it out",
                 )
         return bool(own)
+
+    def _check_memory(
+        self, at: str, sizes: Collection[int], micro_batches: int, alternate: bool
+    ) -> None:
+        """Refuse batches that don't follow one another row by row, where memory is carried.
+
+        Args:
+            at: Path of the stage.
+            sizes: The batch sizes of its phases.
+            micro_batches: Parts of a batch.
+            alternate: Whether objectives take turns.
+        """
+        family = self.network.family
+        remembers = "memory" in catalogue.provided(family, self.ledger.folders)
+        if not remembers or not self.network.arguments.get("memory_length"):
+            return
+        if len(sizes) > 1 or micro_batches > 1 or alternate:
+            self.ledger.fault(
+                at,
+                f"a {family} network carries memory from batch to batch, so expected one batch_size"
+                " in all phases, micro_batches 1, and objectives that don't take turns; got"
+                f" batch_size {', '.join(map(str, sorted(sizes)))}, micro_batches {micro_batches},"
+                f" alternate {str(alternate).lower()}. Change these, or set size.memory_length: 0",
+            )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.networks import ResolvedNetwork
 from fourstage.recipe.schema import Part, Stage
 from models import catalogue
 from models.protocols import Capability
@@ -122,19 +123,30 @@ def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
     return found
 
 
-def check_reinitialise(ledger: Ledger, at: str, stage: Stage, num_layers: object) -> None:
-    """Refuse more layers at random than the network has.
+def check_reinitialise(ledger: Ledger, at: str, stage: Stage, network: ResolvedNetwork) -> None:
+    """Refuse layers at random where not every layer is a block of its own, or more than there are.
 
     Args:
         ledger: Collects faults.
         at: Path of the stage.
         stage: The stage.
-        num_layers: Of the network; None where it names none, which the stage itself refuses.
+        network: The network. What it does not tell here, the stage itself refuses.
     """
-    count = stage.reinitialise
-    if count is not None and isinstance(num_layers, int) and count > num_layers:
+    count, layers = stage.reinitialise, network.arguments.get("num_layers")
+    if count is None:
+        return
+    several = {"encoder_decoder", "static"} & catalogue.provided(network.family, ledger.folders)
+    shared = network.arguments.get("num_groups", layers) != layers
+    if several or shared or "num_cross_layers" in network.arguments:
         ledger.fault(
-            f"{at}.reinitialise", f"expected at most the network's {num_layers} layers, got {count}"
+            f"{at}.reinitialise",
+            "expected an encoder or decoder in which every layer is a block with weights of its"
+            f" own; {network.family} has none, shares them between layers, or has several stacks;"
+            " leave it out",
+        )
+    elif isinstance(layers, int) and count > layers:
+        ledger.fault(
+            f"{at}.reinitialise", f"expected at most the network's {layers} layers, got {count}"
         )
 
 

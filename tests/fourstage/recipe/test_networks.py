@@ -205,3 +205,27 @@ def test_a_network_may_remember_nothing_but_not_be_nothing_wide():
     objective = "stages.general.objectives.span_denoising"
     with pytest.raises(RecipeError, match=r"mean_length: expected 1 or more, got 0\.5"):
         resolve(load_recipe("papers/t5", [f"{objective}.mean_length=0.5"]))
+
+
+@pytest.mark.parametrize(
+    ("setting", "got"),
+    [
+        ("stages.general.micro_batches=2", "micro_batches 2, alternate false"),
+        (
+            "stages.general.phases=[{sequence_length: 16, batch_size: 4, share: 0.5},"
+            " {sequence_length: 32, batch_size: 2, share: 0.5}]",
+            "got batch_size 2, 4, micro_batches 1",
+        ),
+    ],
+)
+def test_what_does_not_go_with_memory_is_refused_unless_there_is_none(setting, got):
+    with pytest.raises(RecipeError, match=got):
+        resolve(load_recipe("memory/transformer-xl", [setting]))
+    none = ["size.memory_length=0", "size.evaluation_memory_length=0"]
+    resolve(load_recipe("memory/transformer-xl", [setting, *none]))
+
+
+def test_what_a_family_that_counts_would_ignore_is_refused():
+    for setting in ("average={}", "optimizer={adamw: {peak_learning_rate: 0.1}}"):
+        with pytest.raises(RecipeError, match="ngram trains the network itself"):
+            resolve(load_recipe("papers/ngram", [f"stages.general.{setting}"]))

@@ -90,3 +90,9 @@ def test_other_families_have_top_layers_too(family: str):
 def test_settings_that_mean_nothing_are_refused(setting: str, message: str):
     with pytest.raises(RecipeError, match=message):
         resolve(load_recipe("quickstart", ["stages.finetune.reinitialise=1", setting]))
+
+
+@pytest.mark.parametrize("recipe", ["albert", "bart", "lxmert"])
+def test_networks_without_top_layers_of_their_own_are_refused_when_planned(recipe: str):
+    with pytest.raises(RecipeError, match=f"expected an encoder or decoder in which.*{recipe}"):
+        resolve(load_recipe(f"papers/{recipe}", ["stages.finetune.reinitialise=1"]))
