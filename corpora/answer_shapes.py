@@ -8,9 +8,10 @@ from typing import Any
 
 from corpora.answers import STRUCTURE, UnusableError, choice_of, label_of, number_of, raw_spans
 
-KINDS = ("label", "number", "label_set", "spans", "extract", "choice")
+KINDS = ("label", "number", "label_set", "spans", "extract", "choice", "text")
 STRANGE = 20  # one value in so many may be of another shape; a run sets its row aside and says so
 LONGEST_LABEL = 80  # characters
+SHORTEST_TEXT = 6  # characters, on average
 ROWS_PER_LABEL = 5  # at least, on average
 MOST_LABELS = 200
 MOST_GRADES = 10  # numbers with fractions; if more are different, they are no classes
@@ -50,6 +51,8 @@ def may_be(kind: str, column: Column) -> bool:
             return are_tags(column) or (all(map(_has_spans, there)) and any(there))
         case "extract":
             return all(map(_is_extract, there)) and any(there)
+        case "text":
+            return _are_texts(there)
     return False
 
 
@@ -86,6 +89,17 @@ def _repeat(found: Sequence[tuple[str, str]]) -> bool:
         return False
     different = {label for label, _ in found}
     return 2 <= len(different) <= max(2, min(MOST_LABELS, len(found) // ROWS_PER_LABEL))
+
+
+def _are_texts(there: Sequence[Any]) -> bool:
+    """Whether values are texts, or lists of equally good texts, of which most differ."""
+    each = [value if isinstance(value, list) else [value] for value in there]
+    texts = [text for some in each for text in some]
+    if not texts or not nearly_all([isinstance(text, str) for text in texts]):
+        return False
+    words = [text for text in texts if isinstance(text, str)]
+    long_enough = sum(map(len, words)) >= SHORTEST_TEXT * len(words)
+    return long_enough and 2 * len(set(words)) > len(words) and not _numbers(words)
 
 
 def nearly_all(right: Sequence[bool]) -> bool:

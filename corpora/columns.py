@@ -9,6 +9,7 @@ from typing import Any
 
 from corpora.answer_shapes import (
     ROWS_PER_LABEL,
+    SHORTEST_TEXT,
     are_tags,
     is_choice,
     kind_of,
@@ -25,6 +26,10 @@ LABELS = (
     *("标签", "类别", "分类", "情感"),
 )
 RIGHT = ("right", "correct", "gold", "answerkey", "answer_key", "correct_answer")  # of choices
+TARGETS = (  # of texts to be written
+    *("target", "summary", "highlights", "translation", "headline", "title", "response", "reply"),
+    *("answer", "answers", "reference", "output", "completion", "摘要", "译文", "标题"),
+)
 SCORES = ("score", "similarity", "rating", "分数", "相似度")  # of pairs
 PAIRS = (  # others differ in a number or a letter, such as sentence1 and sentence2
     *(("text", "text_pair"), ("premise", "hypothesis"), ("first", "second")),
@@ -34,7 +39,6 @@ PAIRS = (  # others differ in a number or a letter, such as sentence1 and senten
 CHOICES = ("choices", "options", "endings", "candidates", "选项")  # each value a list of texts
 _CHOICE = re.compile(r"(choice|option|ending|选项)s?[ _]?(\d{1,2}|[a-h])", re.IGNORECASE)
 IDS = ("id", "number", "uid", "guid", "key", "doc_id", "编号")
-SHORTEST_TEXT = 6  # characters, on average
 LONGEST_NAME = 60  # characters of a column name
 
 Records = Sequence[Mapping[str, Any]]
@@ -110,7 +114,8 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     others = {name: column for name, column in values.items() if name not in choices}
     others = others if _lengths(others, (label,)) else values  # whose texts are read
     words = _words(values) if labelled and asked.answers in (None, "spans") else None
-    if labelled and not words and text is None and pair is None:
+    writes = asked.answers == "text" and label is None  # any other text may be the one to write
+    if labelled and not words and not writes and text is None and pair is None:
         text, pair = _pair(others, label)
     if text is None and words:
         text = words
@@ -126,7 +131,13 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         assumed += _unused_identity(values, (text, pair, label))
     if label is None or not labelled:
         return Roles(text, None, identity, tuple(assumed))
-    answers = asked.answers or kind_of(values[label]) or "label"
+    answers = asked.answers or kind_of(values[label])
+    if answers is None:
+        answers = "text" if may_be("text", values[label]) else "label"
+        if answers == "text":
+            assumed.append(
+                f"the texts in {label!r} are to be written; `--answers label` makes each a class"
+            )
     if answers == "number" and asked.answers is None:
         assumed.append("the answers are numbers; `--answers label` makes each a class")
     if answers == "spans" and asked.text_pair is None:
@@ -321,7 +332,7 @@ def _label(
     if wanted:
         kinds = {name: wanted if may_be(wanted, values[name]) else None for name in others}
     able = [name for name in others if kinds[name]]
-    named = [name for name in able if name.lower() in LABELS]
+    named = [name for name in able if name.lower() in (TARGETS if wanted == "text" else LABELS)]
     plain = [name for name in able if kinds[name] == "label"]
     groups = (
         [name for name in named if name in plain],
@@ -332,7 +343,7 @@ def _label(
     )
     found = next(filter(None, groups), able)
     if len(found) == 1:
-        known = found[0].lower() in (*LABELS, *SCORES)
+        known = found[0].lower() in (*LABELS, *SCORES, *(TARGETS if wanted == "text" else ()))
         why = "whose values repeat" if found == plain else "that fits"
         how = f"the label is taken from column {found[0]!r}, the only one {why}"
         return found[0], "" if known else how
@@ -341,6 +352,7 @@ def _label(
         raise ContractViolation(
             f"{where}: no label column found: expected one with {expected}. Columns:"
             f" {_named(values)}. Say which one is with --label COLUMN."
+            + ("" if wanted else " For texts that are to be written, add --answers text.")
             if others
             else f"{where}: no label column found: there is only {_named(values)}. Text"
             " without labels goes to --corpus."

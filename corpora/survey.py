@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.answer_shapes import is_tagged
-from corpora.answers import names_in
+from corpora.answers import names_in, texts_in
 from corpora.archives import Content, contents
 from corpora.cleaning import clean
 from corpora.columns import Asked, Roles, headless, roles
@@ -65,7 +65,8 @@ class Survey:
         tokens: Approximate number of tokens, with a small vocabulary.
         characters: Total number of characters.
         median: Tokens of the median record.
-        long: 90th percentile of the tokens per record.
+        long: 90th percentile of the tokens per record, of an answer that is a text without these.
+        long_answer: 90th percentile of the tokens of such an answer; 0 of other kinds.
         answers: Kind of answer; empty for text.
         labels: How often each label, type of span or number occurs.
         splits: Rows by split, if the names of the files tell.
@@ -83,6 +84,7 @@ class Survey:
     characters: int
     median: int
     long: int
+    long_answer: int
     answers: str
     labels: Mapping[str, int]
     splits: Mapping[str, int]
@@ -157,6 +159,15 @@ def survey(
             assumed.append(
                 "the language is assumed to be English, from its script; --language sets another"
             )
+    if source.answers == "text":
+        if (of_answers := _answer_language(source, states)) != source.language:
+            draft["answer_language"] = of_answers
+            source = parse_source(draft)
+        else:
+            assumed.append(
+                f"the answers are taken to be in the language of the texts, {source.language!r};"
+                " `answer_language` of the source sets another"
+            )
     counted = _Counted(source, states)
     if not counted.records:
         why = "; ".join(f"{n} × {reason}" for reason, n in counted.unread.most_common(3))
@@ -174,7 +185,7 @@ def survey(
         check_names(name, counted.labels)
         if (share := _set_aside(counted)) is not None:
             draft["set_aside"] = share
-    median, long = counted.lengths()
+    median, long, long_answer = counted.lengths()
     with _first(states) as content:
         written = said.get("format") or format_by_name(content.name) or ""
     return Survey(
@@ -187,6 +198,7 @@ def survey(
         counted.characters,
         median,
         long,
+        long_answer,
         source.answers if labelled else "",
         dict(counted.labels.most_common()),
         dict(counted.splits),
@@ -203,6 +215,7 @@ class _Counted:
         self.records = self.characters = self.read = 0
         self.whole = True
         self.tokens: list[int] = []
+        self.answers: list[int] = []  # tokens of each answer that is a text
         self.labels: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
         self.splits: Counter[str] = Counter()
@@ -213,7 +226,10 @@ class _Counted:
             read = list(map(num_tokens, parts or [text]))
             self.records += 1
             self.characters += sum(map(len, parts or [text]))
-            self.read += sum(read)
+            written = texts_in(source.answers, row.label) if row else ()
+            if written:
+                self.answers.append(num_tokens(written[0]))
+            self.read += sum(read) + sum(self.answers[-1:] if written else ())
             self.tokens.append(max(read))
             if row is not None:
                 self.labels.update(names_in(source.answers, row.label) or _as_name(source, row))
@@ -224,10 +240,15 @@ class _Counted:
                 self.whole = False
                 break
 
-    def lengths(self) -> tuple[int, int]:
-        """The median and the 90th percentile of the tokens per record."""
-        ordered = sorted(self.tokens)
-        return ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
+    def lengths(self) -> tuple[int, int, int]:
+        """The median and the 90th percentile of the tokens per record, and that of the answers."""
+        ordered, answers = sorted(self.tokens), sorted(self.answers) or [0]
+        return ordered[len(ordered) // 2], _ninth(ordered), _ninth(answers)
+
+
+def _ninth(ordered: Sequence[int]) -> int:
+    """The 90th percentile."""
+    return ordered[int(0.9 * (len(ordered) - 1))]
 
 
 def _set_aside(counted: _Counted) -> float | None:
@@ -478,6 +499,16 @@ def _language(texts: Sequence[str]) -> str:
     return max((x for x in LANGUAGES if x != "ja"), key=shares.__getitem__)
 
 
+def _answer_language(source: Source, states: Sequence[FileState]) -> str:
+    """The language of answers that are texts: that of the texts unless their script differs."""
+    rows = [row for _, row in islice(_texts(source, states), SAMPLE) if row]
+    answers = [text for row in rows for text in texts_in("text", row.label)]
+    text = "".join(answers)[:200_000]
+    if script_share(text, source.language) > 0.5:
+        return source.language
+    return _language(answers)
+
+
 def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
     """Share of the texts that break each row promise of the source's contract, if any do."""
     measured = []
@@ -485,7 +516,7 @@ def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
         cleaned = clean(text)
         measured.append(measure(cleaned.text, source.language, cleaned.removed))
     found = {}
-    (suite,) = source.suites  # a proposed source has no other
+    suite, *_ = source.suites  # a proposed source has no other, but that of its targets
     for promise in load_suite(suite).expectations:
         column = promise.kwargs.get("column")
         if promise.level != "row" or promise.severity != "critical" or column not in measured[0]:

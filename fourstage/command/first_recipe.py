@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpora.survey import Survey
+from fourstage.errors import RecipeError
 from fourstage.recipe.from_nothing import (
     BETA_2,
     FINETUNE_RATE,
@@ -25,8 +26,9 @@ from fourstage.recipe.from_nothing import (
     phases,
     vocabulary_size,
 )
-from models.catalogue import answers_of
+from models.catalogue import answers_of, provided, providing
 from models.evaluation.rivals import names
+from models.metrics import PERPLEXITY
 
 HEADS = {  # the head for each kind of answer, with its settings
     "label": ("sequence_classification", "{dropout: 0.0, wide: true}"),
@@ -35,6 +37,7 @@ HEADS = {  # the head for each kind of answer, with its settings
     "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
     "extract": ("span_extraction", "{}"),
     "choice": ("multiple_choice", "{dropout: 0.0}"),
+    "text": ("sequence_to_sequence", "{target_length: TARGET, label_smoothing: 0.1, beams: 4}"),
 }
 SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from one vector a row
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
@@ -44,6 +47,8 @@ LEAST_ADAPTED = 200_000  # tokens of its own text that a pre-trained network sho
 LEAST_GENERAL = 1_000_000  # tokens that such a network needs to learn which tokens co-occur
 MOST_PASSES = 20  # over a text; new masks make later passes useful
 DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
+WRITING_SHARE = 0.7  # of all, for rows whose answers are written
+LONGEST_TARGET = 128  # tokens of a text that is written
 MOST_EPOCHS = 10  # of fine-tuning a pre-trained network
 UPDATES = 800  # approximate updates of fine-tuning, if there are enough rows
 CHINESE = """\
@@ -97,6 +102,26 @@ LARGER = Shape(
     longest=256,
 )
 LARGER_FROM = 6_000_000  # tokens that must fit into the time for the larger network
+# Networks that write: encoder–decoders that learn to repair a damaged text.
+REPAIR = "text_infilling: {infill_rate: 0.3, permute_rate: 0.0}"
+SMALL_WRITER = Shape(
+    {**NETWORK, "num_decoder_layers": 2, "dropout": 0.1},
+    name="2 + 2 layers of 128",
+    general=GENERAL_RATE,
+    finetune=FINETUNE_RATE,
+    longest=128,
+    family="bart",
+    objective=REPAIR,
+)
+LARGER_WRITER = Shape(
+    {**LARGER.network, "num_layers": 3, "num_decoder_layers": 3, "dropout": 0.1},
+    name="3 + 3 layers of 256",
+    general=1.0e-3,
+    finetune=5.0e-4,
+    longest=256,
+    family="bart",
+    objective=REPAIR,
+)
 
 
 @dataclass(frozen=True)
@@ -147,18 +172,30 @@ def budgets(
         minutes: Minutes of the whole run.
         home: The home whose earlier stages tell the speed of this machine.
         start: The pre-trained network to start from, if any.
+
+    Raises:
+        RecipeError: The answers are to be written, and the network that is given can't write.
     """
     seconds = max(60.0, TRAINING_SHARE * (60 * minutes - OVERHEAD))
-    shape = start or LARGER
+    writes = rows is not None and rows.answers == "text"
+    if start and writes and "generation" not in provided(start.family):
+        raise RecipeError(
+            f"--init: expected a network that writes, as the answers are texts; {start.family} does"
+            f" not. These do: {', '.join(providing('generation'))}."
+        )
+    shape = start or (LARGER_WRITER if writes else LARGER)
     speed, measured = _speed(shape, home)
     if not start and seconds * speed < LARGER_FROM:
-        shape, (speed, measured) = SMALL, _speed(SMALL, home)
+        shape = SMALL_WRITER if writes else SMALL
+        speed, measured = _speed(shape, home)
     total = seconds * speed
     train_rows, row_tokens = _train(rows)
     epochs = wanted = 0
     if rows:
         most, share = (MOST_EPOCHS, 1.0) if start else (20, FINETUNE_SHARE)
         wanted = min(most, max(3, round(UPDATES * 16 / train_rows)))
+        if writes and not start:
+            wanted, share = most, WRITING_SHARE
         epochs = max(1, min(wanted, round(share * total / row_tokens)))
     left = max(total - epochs * row_tokens, 0.0 if start else 0.2 * total)
     divide = _after_pretrained if start else _from_nothing
@@ -250,7 +287,8 @@ def first_recipe(planned: Budgets, language: str) -> str:
     stages = [_stage(planned, kind, kind == kinds[0]) for kind in kinds]
     read = [name for shares in planned.corpora.values() for name in shares]
     measured = next((name for name in read if name != "my_text"), "")
-    head = _head_of_pretrained(planned) if shape.init else _head(planned, language)
+    heads = _head_of_writer if planned.answers == "text" else _head
+    head = _head_of_pretrained(planned) if shape.init else heads(planned, language)
     parts = [head, *stages]
     if planned.epochs:
         parts.append(_finetune(planned))
@@ -286,6 +324,21 @@ name: first
 family: bert
 size: {{{network}}}
 tokenizer: {{{vocabulary}}}
+seed: 17
+stages:"""
+
+
+def _head_of_writer(planned: Budgets, language: str) -> str:
+    network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
+    return f"""\
+# A first recipe for about {planned.minutes:g} minutes on two processor cores: an encoder–decoder
+# that learns to repair damaged text, then to write your answers, which take most of the time. What
+# helps most are more rows and minutes, or a network that was trained elsewhere (--init).
+# Paper: Lewis et al. 2020 (BART, arXiv 1910.13461).
+name: first
+family: bart
+size: {{{network}}}
+tokenizer: {{scheme: byte_bpe, vocabulary_size: {vocabulary_size(language)}}}
 seed: 17
 stages:"""
 
@@ -333,6 +386,9 @@ def _stage(planned: Budgets, kind: str, begins: bool) -> str:
 def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
     """Short windows first; the longest as long as the labelled rows."""
     longest = planned.length
+    if planned.answers == "text":
+        longest = min(longest, planned.shape.longest)
+        return [f"    sequence_length: {longest}", f"    batch_size: {batch_size(longest)}"]
     if first:
         extra = LENGTHS[0] if "domain" in planned.corpora else longest
         lengths = {of["sequence_length"]: of["share"] for of in phases(extra)}
@@ -350,18 +406,22 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
 
 
 def _finetune(planned: Budgets) -> str:
-    long = "read in parts" if planned.answers in ("spans", "extract") else "truncated"
+    parts = planned.answers in ("spans", "extract")
+    long = f"longer rows are {'read in parts' if parts else 'truncated'}"
+    what, by = "labels", planned.metrics[0]
+    if planned.answers == "text":  # nothing need be written to choose by the likelihood
+        what, by, long = "answers", PERPLEXITY, f"of both texts; {long}"
     wide = "      # and TF-IDF's n-grams beside the network" if "wide" in planned.head else ""
     return f"""\
-  # Your labels; the weights of the best epoch are kept.
+  # Your {what}; the weights of the best epoch are kept.
   - stage: finetune
     dataset: my_rows
-    sequence_length: {planned.length}      # longer rows are {long}
+    sequence_length: {planned.length}      # {long}
     head: {{{HEADS[planned.answers][0]}: {planned.head}}}{wide}
     batch_size: 16
     budget: {{epochs: {planned.epochs}}}
     optimizer: {{adamw: {{peak_learning_rate: {_rate(planned.shape.finetune)}, warmup: 0.1}}}}
-    select: {{metric: {planned.metrics[0]}, split: dev}}"""
+    select: {{metric: {by}, split: dev}}"""
 
 
 def _gate(planned: Budgets) -> str:
@@ -399,7 +459,14 @@ def _length(rows: Survey | None, shape: Shape) -> int:
     if rows is None:
         return 64
     fitting = 1 << math.ceil(math.log2(rows.long + 2))  # two special tokens
-    return min(max(fitting, 64), shape.longest)
+    length = min(max(fitting, 64), shape.longest)
+    return length + _target_length(rows) if rows.answers == "text" else length
+
+
+def _target_length(rows: Survey) -> int:
+    """Most tokens of an answer that is written: enough for more than nine of ten."""
+    fitting = 8 * math.ceil((1.25 * rows.long_answer + 2) / 8)
+    return min(max(fitting, 16), LONGEST_TARGET)
 
 
 def _settings(rows: Survey | None, shape: Shape) -> str:
@@ -408,6 +475,8 @@ def _settings(rows: Survey | None, shape: Shape) -> str:
         return "{no_answer_threshold: dev}"
     kind = rows.answers if rows else "label"
     settings = HEADS[kind][1]
+    if rows and kind == "text":
+        settings = settings.replace("TARGET", str(_target_length(rows)))
     if shape.summary != "network" and kind in SUMMED_UP:
         settings = settings.replace("}", f", summary: {shape.summary}}}")
     return settings

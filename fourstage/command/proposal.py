@@ -21,6 +21,7 @@ from fourstage.command.example_data import example_files
 from fourstage.command.first_recipe import Shape, budgets, first_recipe
 from fourstage.command.pretrained_shape import pretrained_shape, whole_address
 from fourstage.errors import ContractViolation, listed
+from fourstage.recipe.from_nothing import vocabulary_size
 from fourstage.recipe.loading import load_recipe
 from fourstage.settings import home, search_folders
 
@@ -195,7 +196,9 @@ def _proposal(
             f"general text: none in {language!r} on this machine, so stage general {first}{also}"
         )
     planned = budgets(found.get(TEXT), found.get(ROWS), general, minutes, home(), start)
-    files["recipes/first.yaml"] = first_recipe(planned, language)
+    written = found[ROWS].source.get("answer_language", language) if ROWS in found else language
+    largest = max(language, written, key=vocabulary_size)
+    files["recipes/first.yaml"] = first_recipe(planned, largest)
     return Proposal(files, (*told, *planned.told))
 
 
@@ -228,6 +231,8 @@ def _told(name: str, one: Survey) -> str:
         if one.answers == "number":
             numbers = [float(number) for number in one.labels]
             counts = [f"numbers from {min(numbers):g} to {max(numbers):g}"]
+        if one.answers == "text":
+            counts = [f"nine of ten have up to about {one.long_answer} tokens"]
         kind = "label" if one.answers == "label" else f"answers ({one.answers})"
         splits = ", ".join(f"{split} {n:,}" for split, n in one.splits.items())
         said += (
@@ -268,7 +273,7 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     if "fields" in facts:
         roles = ", ".join(f"{role}: {_columns(said)}" for role, said in facts["fields"].items())
         lines.append(f"fields: {{{roles}}}")
-    for key in ("answers", "separator", "tag_scheme", "span_ends"):
+    for key in ("answers", "answer_language", "separator", "tag_scheme", "span_ends"):
         if key in facts:
             lines.append(f"{key}: {_plain(facts[key])}")
     if "set_aside" in facts:
@@ -326,7 +331,7 @@ def _why_contract(name: str, one: Survey) -> str:
 
 def _default(one: Survey) -> dict[str, Any]:
     """The default suite of such a source."""
-    (suite,) = parse_source(one.source).suites
+    suite, *_ = parse_source(one.source).suites
     return json.loads((BUILT_IN / f"{suite}.json").read_text(encoding="utf-8"))
 
 

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from corpora.survey import Survey, survey
+from corpora.survey import Survey, num_tokens, survey
 from data_contracts.sources import parse_source
 from fourstage.errors import ContractViolation, UnknownNameError
 from tests.corpora.made_up import chinese, documents
@@ -348,3 +348,37 @@ def test_columns_named_as_choices_are_read_as_such_only_if_they_are_choices(tmp_
         ContractViolation, match=r"'urgent' may tell .* or 'class' may be the label"
     ):
         _survey_of(tmp_path, option_a=words[0], option_b=words[1], urgent=flags, **{"class": kinds})
+
+
+def test_texts_to_be_written_are_asked_for_or_known_where_no_value_repeats(tmp_path: Path):
+    told = [{"note": t[:40], "article": t, "other": t[9:60]} for t in TEXTS]
+    path = _write(tmp_path / "t.jsonl", [json.dumps(row) for row in told])
+    with pytest.raises(ContractViolation, match="texts that are to be written, add --answers text"):
+        _rows(path)
+    found = _rows(path, label="note")
+    assert (found.answers, found.source["fields"]["text"]) == ("text", "article")
+    assert any("the texts in 'note' are to be written" in said for said in found.assumed)
+    assert "answer_language" not in found.source
+    lengths = sorted(num_tokens(row["note"]) for row in told)
+    assert found.long_answer == lengths[int(0.9 * (len(TEXTS) - 1))]
+    assert found.long > 2 * found.long_answer
+    read = sum(num_tokens(row["note"]) + num_tokens(row["article"]) for row in told)
+    assert found.tokens == read
+    with pytest.raises(ContractViolation, match="2 columns may be the label: 'note', 'other'"):
+        _rows(path, answers="text")
+    told = [{"summary" if name == "note" else name: t for name, t in r.items()} for r in told]
+    path = _write(tmp_path / "s.jsonl", [json.dumps(row) for row in told])
+    assert _rows(path, answers="text").source["fields"]["label"] == "summary"
+    few = [{"text": t, "name": f"person {n % 20}"} for n, t in enumerate(TEXTS)]
+    path = _write(tmp_path / "few.jsonl", [json.dumps(row) for row in few])
+    assert _rows(path, label="name").answers == "label"
+
+
+def test_the_language_of_answers_is_another_where_their_script_is(tmp_path: Path):
+    pairs = zip(TEXTS, chinese(len(TEXTS)), strict=True)
+    lines = [json.dumps({"a": text, "b": other["text"]}) for text, other in pairs]
+    path = _write(tmp_path / "t.jsonl", lines)
+    found = _rows(path, text="a", label="b")
+    assert (found.source["language"], found.source["answer_language"]) == ("en", "zh")
+    back = _rows(path, text="b", label="a")
+    assert (back.source["language"], back.source["answer_language"]) == ("zh", "en")

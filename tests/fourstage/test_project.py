@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from corpora.answer_shapes import KINDS
+from corpora.survey import survey
 from data_contracts.sources import load_source
 from data_contracts.suite import load_suite
 from fourstage.command import main
 from fourstage.command.example_data import CHAPTERS
-from fourstage.command.first_recipe import HEADS, LEAST_GENERAL
+from fourstage.command.first_recipe import HEADS, LEAST_GENERAL, SMALL, budgets
 from fourstage.command.project import FOLDERS
 from fourstage.command.proposal import propose
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, RecipeError
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
@@ -178,6 +180,34 @@ def test_each_kind_of_answer_has_its_head_metrics_and_gate(
     assert finetune.head == head
     assert finetune.select["metric"] == resolved.metrics[0] == metric
     assert set(resolved.require) == {metric}
+
+
+@pytest.mark.parametrize("named", [("--label", "note"), ("--answers", "text")])
+def test_texts_that_are_to_be_written_get_a_network_that_writes(
+    tmp_path, monkeypatch, capsys, named
+):
+    rows = [{"note": t[:60], "n": n, "article": t} for n, t in enumerate(_TEXTS)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder = _new(tmp_path / "mine", "--rows", str(tmp_path / "t.jsonl"), *named)
+    assert "answers (text) in 'note': nine of ten have up to about" in capsys.readouterr().out
+    resolved = _resolved(folder, monkeypatch)
+    finetune = resolved.stages[-1]
+    assert (finetune.family, finetune.head) == ("bart", "sequence_to_sequence")
+    length = finetune.phases[0].sequence_length
+    assert length == 128 + finetune.head_settings["target_length"]
+    assert resolved.stages[0].phases[0].sequence_length == 128
+    assert finetune.select["metric"] == "perplexity"
+    assert resolved.metrics == ("chrf",)
+    assert set(resolved.require) == {"chrf"}
+
+
+def test_a_network_that_cannot_write_is_refused_for_texts_that_are_to_be_written(tmp_path):
+    rows = [{"note": t[:60], "article": t} for t in _TEXTS]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = survey("r", [str(tmp_path / "t.jsonl")], labelled=True, label="note")
+    reads = replace(SMALL, init="folder:somewhere")
+    with pytest.raises(RecipeError, match=r"--init: expected a network that writes.*bert does not"):
+        budgets(None, found, None, 10.0, tmp_path, reads)
 
 
 def test_the_margin_is_that_of_the_dev_rows_that_training_rows_become(tmp_path, monkeypatch):

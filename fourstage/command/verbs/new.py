@@ -31,10 +31,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--pair", metavar="COLUMN", help="the column of the second text of a pair")
     parser.add_argument(
-        "--label", metavar="COLUMN", help="the label column, if the one found is wrong"
+        "--label",
+        metavar="COLUMN",
+        help="the column of labels or answers, if the one found is wrong",
     )
     parser.add_argument(
-        "--answers", choices=KINDS, help="what the label column holds, if the kind found is wrong"
+        "--answers",
+        choices=KINDS,
+        help="what the label column holds, if the kind found is wrong; text: what is to be written",
     )
     parser.add_argument(
         "--choices",
