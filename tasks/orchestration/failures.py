@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import json
 import shlex
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-import httpx
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
@@ -122,10 +120,10 @@ def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:
 
 def _typed(verb: str, given: Mapping[str, Any]) -> str:
     """The command line for a flow's arguments."""
-    if verb == "refresh" or given.get("new_data"):
-        return _typed_refresh(given["recipe"], given.get("overrides") or [])
-    words = ["fourstage", verb, *given.get("recipes", ())]
+    refreshes = verb == "refresh" or given.get("new_data")
+    words = ["fourstage", "run" if refreshes else verb, *given.get("recipes", ())]
     words += [str(given[name]) for name in ("recipe", "model") if name in given]
+    words += ["--refresh"] if refreshes else []
     words += [f"--{name}" for name in ("smoke", "force") if given.get(name)]
     for name, option in OPTIONS.items():
         value = given.get(name) or ()
@@ -134,24 +132,3 @@ def _typed(verb: str, given: Mapping[str, Any]) -> str:
     if seeds := given.get("seeds"):
         words += ["--seeds", ",".join(map(str, seeds))]
     return shlex.join(words)
-
-
-def _typed_refresh(recipe: str, overrides: list[str]) -> str:
-    """How to run a refresh, which has no command: by its deployment, or in Python."""
-    if name := _deployment():
-        words = ["prefect", "deployment", "run", f"refresh/{name}", "-p", f"recipe={recipe}"]
-        if overrides:
-            words += ["-p", f"overrides={json.dumps(overrides)}"]
-        return shlex.join(words)
-    given = json.dumps(recipe) + (f", {json.dumps(overrides)}" if overrides else "")
-    return shlex.join(["python", "-c", f"from flows.refresh import refresh; refresh({given})"])
-
-
-def _deployment() -> str | None:
-    """Name of the running deployment; None without one, or if the server no longer answers."""
-    from prefect.runtime import deployment
-
-    try:
-        return deployment.name
-    except (httpx.TransportError, httpx.HTTPStatusError):
-        return None

@@ -65,9 +65,9 @@ def test_a_deadline_in_the_stage_s_flow_and_in_the_one_that_called_it(told, proj
         )
 
 
-def test_a_recipe_that_is_not_there_in_a_flow_that_has_no_verb(told: dict[str, str]):
+def test_a_recipe_that_is_not_there_in_a_refresh(told: dict[str, str]):
     assert re.search(
         r"(?s)^recipe: 'nowhere\.yaml' is not .*\nExit code 2\. Next: .*"
-        r"""`python -c 'from flows\.refresh import refresh; refresh\("nowhere\.yaml"\)'`""",
+        r"`fourstage run nowhere\.yaml --refresh`",
         told["refresh-nowhere"],
     )

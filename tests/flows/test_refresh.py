@@ -36,7 +36,7 @@ def story(person, project: Project, prefect_server: str):
         project.lines("letters.jsonl", map(document, range(2000, 2080)), mode="a")
         grown = listener.asks(refresh=str(path))
         project.lines("letters.jsonl", [document(3000, sentences=1)], mode="a")
-        hardly = listener.asks(refresh=str(path))
+        hardly = listener.types("run", str(path), "--refresh", "--json")
     finally:
         listener.close()
     return Story(first, grown, hardly)

@@ -27,6 +27,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_recipe(parser)
     add_json(parser)
     parser.add_argument(
+        "--refresh",
+        action="store_true",
+        help="continue from the last run on new data, as each stage's key 'refresh' says",
+    )
+    parser.add_argument(
         "--accept-code-change",
         action="append",
         default=[],
@@ -67,6 +72,7 @@ def handle(options: Namespace) -> int:
             options.recipe,
             options.overrides,
             options.smoke,
+            new_data=options.refresh,
             accept_code_change=options.accept_code_change,
             plan=handed(plan),
         )

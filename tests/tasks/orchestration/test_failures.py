@@ -68,24 +68,19 @@ def test_the_next_command_is_the_whole_one():
         assert f"then `{typed}` continues." in state.message
 
 
-@pytest.mark.parametrize(
-    ("deployment", "command"),
-    [
-        ("mine", "prefect deployment run refresh/mine -p recipe=a.yaml"),
-        (None, """python -c 'from flows.refresh import refresh; refresh("a.yaml")'"""),
-    ],
-)
-def test_a_refresh_is_started_again_as_it_was_started(deployment, command, monkeypatch):
+def test_a_refresh_is_told_with_its_option():
     @says_what_next("run")
-    def flow(recipe: str, overrides: list[str] | None = None, new_data: bool = False) -> Any:
+    def lifecycle(recipe: str, overrides: list[str] | None = None, new_data: bool = False) -> Any:
         raise ContractViolation("rows are gone")
 
-    if deployment:
-        monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__NAME", deployment)
-    assert f"fix this, then run `{command}`; " in flow("a.yaml", new_data=True).message
-    told = flow("a.yaml", ["seed=5"], new_data=True).message
-    overridden = "-p 'overrides=[\"seed=5\"]'`" if deployment else 'refresh("a.yaml", ["seed=5"])'
-    assert overridden in told
+    @says_what_next("refresh")
+    def refresh(recipe: str, overrides: list[str] | None = None) -> Any:
+        raise ContractViolation("rows are gone")
+
+    typed = "fix this, then run `fourstage run a.yaml --refresh --set seed=5`; "
+    for state in (lifecycle("a.yaml", ["seed=5"], new_data=True), refresh("a.yaml", ["seed=5"])):
+        assert typed in state.message
+    assert "run `fourstage run a.yaml`; " in lifecycle("a.yaml").message
 
 
 def test_what_nobody_foresaw_is_raised_as_it_is():
