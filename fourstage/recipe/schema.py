@@ -181,7 +181,9 @@ class OptimizerGroup(Part):
     match: str
     """Pattern of variable paths, such as ``embeddings/*``."""
     peak_learning_rate: Positive | None = None
+    """Their learning rate at the end of the warm-up."""
     weight_decay: Share | None = None
+    """Their decoupled weight decay."""
 
 
 class OptimizerSettings(Part):
@@ -205,8 +207,11 @@ class OptimizerSettings(Part):
     momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Of ``muon``: share of the momentum of matrices that an update keeps; default 0.95."""
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of the mean gradient, the first moment, that an update keeps."""
     beta_2: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of the mean squared gradient, the second moment, that an update keeps."""
     epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Added where an update divides by the root of the second moment."""
     bias_correction: Literal["moments", "rate", "none"] | None = None
     """Bias correction of moments that start at zero: ``moments`` as in Adam's paper and torch,
     ``rate`` as in TensorFlow and fairseq, ``none`` as in Google's code of BERT; they differ where
@@ -217,6 +222,7 @@ class OptimizerSettings(Part):
     """Factor on the learning rate for each layer further from the output: ELECTRA 0.8; ULMFiT's
     discriminative rates 1 / 2.6 = 0.38."""
     groups: Annotated[tuple[OptimizerGroup, ...], Field(strict=False)] | None = None
+    """Other settings for some of the variables."""
 
 
 class WrittenOptimizer(Part):
@@ -226,11 +232,17 @@ class WrittenOptimizer(Part):
     exactly_one = True
 
     adamw: OptimizerSettings | None = None
+    """Adam with decoupled weight decay; what a stage has if it names none."""
     adafactor: OptimizerSettings | None = None
+    """Adafactor: second moments by row and column, steps in proportion to a variable's size."""
     adagrad: OptimizerSettings | None = None
+    """AdaGrad: the rate divided by the root of all squared gradients so far."""
     lamb: OptimizerSettings | None = None
+    """LAMB: Adam's step, made as long as the variable."""
     muon: OptimizerSettings | None = None
+    """Muon for the matrices of the blocks, Adam for all other weights."""
     sgd: OptimizerSettings | None = None
+    """Gradient descent without momentum."""
 
 
 class Penalty(Part):
@@ -239,6 +251,7 @@ class Penalty(Part):
     a_key_of = "a penalty"
 
     strength: Positive
+    """Factor of the penalty in the loss."""
     samples: Count | None = None
     """Examples that estimate how much each weight matters (EWC)."""
 
@@ -249,7 +262,9 @@ class Replay(Part):
     a_key_of = "replay"
 
     share: Annotated[float, Field(gt=0, lt=1)]
+    """Share of each batch that is text of earlier stages."""
     corpora: Weights | None = None
+    """Share of that text by name of the source."""
 
 
 class Annealing(Part):
@@ -258,8 +273,11 @@ class Annealing(Part):
     a_key_of = "rec_adam"
 
     pull: Positive
+    """Strength of the pull to the old weights."""
     speed: Positive
+    """Slope of the sigmoid by which the task's gradient grows."""
     midpoint: Count
+    """Update at which half of the task's gradient is taken."""
 
 
 class Remedies(Part):
@@ -268,13 +286,19 @@ class Remedies(Part):
     a_key_of = "remedies"
 
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The optimizer's setting of this name, which may be here instead."""
     ewc: Penalty | None = None
+    """Elastic weight consolidation: a penalty by how much each weight matters."""
     l2_sp: Penalty | None = None
+    """A penalty by the squared distance from the old weights."""
     rec_adam: Annealing | None = None
     replay: Replay | None = None
     distillation: Settings | None = None
+    """Distillation from the network as it was before the stage."""
     mixout: Share | None = None
+    """Share of weights that are replaced by the old ones in each update."""
     adapters: Settings | None = None
+    """Small layers that are trained in place of the network."""
 
 
 class GradualUnfreezing(Part):
@@ -374,6 +398,7 @@ class TrainingRows(Part):
     a_key_of = "training_rows"
 
     number: Count
+    """How many rows."""
     seed: Seed | None = None
     """Seed of the draw; default 0, whatever the seeds of training are."""
 
@@ -385,6 +410,7 @@ class Window(Part):
 
     window: Length
     stride: Count
+    """Tokens from the beginning of a window to that of the next."""
 
 
 class Stop(Part):
@@ -395,6 +421,8 @@ class Stop(Part):
     patience: Count
     """Consecutive evaluations without a new best."""
     metric: str | None = None
+    """What should improve: ``heldout_loss`` of text; in stage finetune a metric of the rows, by
+    default the last of the usual ones of the head."""
 
 
 class Select(Part):
@@ -403,7 +431,9 @@ class Select(Part):
     a_key_of = "select"
 
     metric: str
-    split: Literal["dev", "heldout"] = "dev"
+    """What decides: ``heldout_loss`` of text; in stage finetune a metric of the rows."""
+    split: Literal["dev", "heldout"] | None = None
+    """What it is measured on: ``heldout`` text, or the ``dev`` rows in stage finetune."""
 
 
 class Decode(Part):
@@ -412,11 +442,17 @@ class Decode(Part):
     a_key_of = "decode"
 
     beams: Count | None = None
+    """Beams of the search."""
     length_penalty: Annotated[float, Field(ge=0)] | None = None
+    """Exponent of the length by which a beam's score is divided."""
     longest: Length | None = None
+    """Most tokens that are written."""
     temperature: Positive | None = None
+    """Divides the logits before a token is drawn."""
     top_k: Count | None = None
+    """A token is drawn from the k likeliest."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """A token is drawn from the likeliest whose probabilities add up to p."""
     no_repeat: Count | None = None
     """Length of token sequences that must not repeat."""
 
@@ -433,6 +469,8 @@ class Stage(Part):
     a_key_of = "a stage"
 
     stage: Literal["general", "domain", "task", "finetune"]
+    """What it learns from: general text, text of the domain, text of the task, or labelled rows.
+    The kinds stand in this order; each may be left out."""
     name: StageName | None = None
     """Unique name; by default the kind of the stage."""
     family: str | None = None
@@ -477,6 +515,7 @@ class Stage(Part):
     head: Annotated[dict[str, Settings], Field(min_length=1, max_length=1)] | None = None
     """The head of the finetune stage with its settings."""
     sequence_length: Length | None = None
+    """Tokens of a row, special tokens counted; by default as in the stage before."""
     phases: Annotated[tuple[WrittenPhase, ...], Field(strict=False, min_length=1)] | None = None
     """Sequence lengths in order, with one optimizer throughout."""
     lengths: Lengths | None = None
@@ -636,6 +675,7 @@ class Evaluate(Part):
     a_key_of = "evaluate"
 
     metrics: Annotated[Texts, Field(min_length=1)] | None = None
+    """Metrics of the finetune stage's rows; by default the usual ones of the head."""
     split: Literal["dev", "test"] | None = None
     """The rows on which scores are reported; default ``test``."""
     slices: Texts | None = None
@@ -704,8 +744,11 @@ class NonInferiority(Part):
     margin: Annotated[float, Field(ge=0, le=1)]
     """Largest loss of score that counts as not worse."""
     confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
+    """Confidence of the one-sided test."""
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] | None = None
+    """How often the rows are drawn anew."""
     seed: Seed | None = None
+    """Seed of these draws."""
 
 
 class NotAbove(NonInferiority):
@@ -723,7 +766,9 @@ class Requirement(Part):
     a_key_of = "a requirement"
 
     at_least: float | None = None
+    """Smallest value."""
     at_most: float | None = None
+    """Largest value."""
     above: Literal["cheap_baseline"] | None = None
     """Lead over TF-IDF of words and characters with a linear SVM, beyond chance."""
     not_below_champion_by: (
@@ -744,7 +789,9 @@ class Requirement(Part):
     ) = None
     """The same for a metric of which lower is better, such as ``perplexity``."""
     p50_at_most: Positive | None = None
+    """Of ``latency_ms``: largest median, in ms."""
     p95_at_most: Positive | None = None
+    """Of ``latency_ms``: largest 95th percentile, in ms."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Requirement:
@@ -763,6 +810,7 @@ class Promote(Part):
     a_key_of = "promote"
 
     model: RunName
+    """Name in the registry; letters as in the recipe's ``name``."""
     require: dict[str, Requirement] | None = None
     """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
     require_slices: dict[str, dict[str, Requirement]] | None = None
@@ -792,8 +840,10 @@ class Recipe(Part):
     tokenizer: WrittenTokenizer | None = None
     units: Units | None = None
     seed: Seed | None = None
+    """Seed of weights, batches and dropout."""
     seeds: Seeds | None = None
     stages: Annotated[tuple[Stage, ...], Field(strict=False, min_length=1, max_length=20)]
+    """The trained parts, in order; each goes on with the network of the one before."""
     limits: Limits | None = None
     decontaminate: Texts | None = None
     """Datasets, besides the recipe's own, whose evaluation rows no corpus may contain."""
