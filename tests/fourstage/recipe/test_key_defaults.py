@@ -7,7 +7,7 @@ import pytest
 from fourstage.recipe import defaults, few_shot, gate_rules, mixture, prototypes, tuning
 from fourstage.recipe.key_defaults import DEPENDS, EXAMPLES, SOURCES, defaults_by_key
 from fourstage.recipe.resolution import resolve
-from fourstage.recipe.resolved import as_recipe
+from fourstage.recipe.resolved import _leaves, as_recipe
 from fourstage.recipe.schema import Recipe
 
 FOUND = defaults_by_key(Recipe.model_json_schema())
@@ -61,6 +61,15 @@ def test_what_depends_on_the_rest_of_a_recipe_has_no_default():
         **dict.fromkeys(("general", "domain", "task"), "heldout_loss"),
         "finetune": DEPENDS,
     }
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_value_that_is_not_written_does_not_come_from_the_recipe(example):
+    resolved = resolve(Recipe.model_validate(example), SOURCES, folders=())
+    written = dict(_leaves({**example, "stages": list(example["stages"])}, ""))
+    for path, value, origin in resolved.rows():
+        if value not in ([], {}):
+            assert (path in written) == (origin == "recipe"), path
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
