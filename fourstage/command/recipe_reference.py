@@ -86,12 +86,14 @@ class _Page:
         }
 
     def text(self) -> str:
+        """The page."""
         parts = [HEAD]
         parts += [self._section(name) for name in self.places]
         parts += [TO_COME_HEAD, *(self._section(name) for name in self.later)]
         return "\n".join(parts)
 
     def _place(self, name: str, path: str, places: dict[str, str]) -> None:
+        """Give a mapping and those below it a path each, the first by which a reader gets there."""
         places[name] = path
         keys = self.mappings[name]["properties"]
         held = {key: inner for key, node in keys.items() if (inner := held_in(node))}
@@ -108,35 +110,32 @@ class _Page:
         return f"`{path}`" if path else "The recipe"
 
     def _section(self, name: str) -> str:
-        mapping = self.mappings[name]
         level = "###" if name in self.later else "##"
-        about = mapping["description"].split("\n\n")[0]
+        about = self.mappings[name]["description"].split("\n\n")[0]
         lines = [f"{level} {self._heading(name)}\n", prose(about) + "\n"]
         if name == STAGE:
             lines.append(STAGE_HEAD)
-        required = mapping.get("required", ())
-        with_default = name != OPTIMIZER and name not in self.later
-        head = ["key", *(["stages"] if name == STAGE else []), "values"]
-        head += ["default"] if with_default else []
-        rows = []
-        for key, node in mapping["properties"].items():
-            row = [f"`{key}`"]
-            if name == STAGE:
-                kinds = KINDS_WITH.get(key, STAGE_KINDS)
-                row.append("all" if kinds == STAGE_KINDS else ", ".join(kinds))
-            row.append(self.named.get((name, key)) or self._values(node))
-            if with_default:
-                row.append("required" if key in required else self._default(name, key))
-            about = prose(node["description"])
-            row.append(f"Not supported yet. {about}" if (name, key) in self.to_come else about)
-            rows.append(row)
-        lines.append(markdown_table([*head, "meaning"], rows) + "\n")
+        keys = self.mappings[name]["properties"]
+        rows = [self._cells(name, key) for key in keys]
+        lines.append(markdown_table([*rows[0]], [[*row.values()] for row in rows]) + "\n")
         if name == OPTIMIZER:
-            lines += [OPTIMIZERS_HEAD + "\n", _optimizers(mapping["properties"]) + "\n"]
+            lines += [OPTIMIZERS_HEAD + "\n", _optimizers(keys) + "\n"]
         return "\n".join(lines)
 
-    def _default(self, name: str, key: str) -> str:
-        return _by_stage(self.defaults.get((name, key), {}))
+    def _cells(self, name: str, key: str) -> dict[str, str]:
+        """A key's cells by the title of their column."""
+        mapping = self.mappings[name]
+        node = mapping["properties"][key]
+        cells = {"key": f"`{key}`"}
+        if name == STAGE:
+            kinds = KINDS_WITH.get(key, STAGE_KINDS)
+            cells["stages"] = "all" if kinds == STAGE_KINDS else ", ".join(kinds)
+        cells["values"] = self.named.get((name, key)) or self._values(node)
+        if name != OPTIMIZER and name not in self.later:  # optimizers have a table of their own
+            by_stage = _by_stage(self.defaults.get((name, key), {}))
+            cells["default"] = "required" if key in mapping.get("required", ()) else by_stage
+        to_come = "Not supported yet. " if (name, key) in self.to_come else ""
+        return {**cells, "meaning": to_come + prose(node["description"])}
 
     def _values(self, node: Mapping[str, Any]) -> str:
         """Type, allowed values and range."""
@@ -171,7 +170,7 @@ def _codes(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-def _by_stage(values: Mapping[str | None, Any]) -> str:
+def _by_stage(values: Mapping[Any, Any]) -> str:
     """A default, with the stages that have it where not all have the same."""
     kinds: dict[str, list[str]] = {}
     for kind, value in values.items():

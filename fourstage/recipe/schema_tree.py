@@ -10,7 +10,7 @@ from fourstage.recipe.schema import Recipe
 RECIPE = Recipe.__name__
 
 
-def mappings(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def mappings(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The mappings of a recipe by name, `RECIPE` itself first."""
     return {RECIPE: schema, **schema["$defs"]}
 
