@@ -50,8 +50,9 @@ bench: .venv/ready .venv-bench/ready ## speed of training beside plain Keras and
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-schema: .venv/ready ## write recipes/schema.json anew
+schema: .venv/ready ## write recipes/schema.json and docs/reference anew
 	$(BIN)/python -m fourstage.recipe
+	$(BIN)/python -m fourstage.command.reference
 
 lock: ## write both locks anew; needs uv
 	uv pip compile --universal --python-version 3.11 --no-header --no-annotate --quiet pyproject.toml -o requirements.lock

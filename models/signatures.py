@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ _SHARES = frozenset({"rate", "share", "dropout", "threshold", "positive_from", "
 _OPEN = frozenset({"threshold", "temperature"})
 _COUNTS = ("_dim", "_length", "stride", "longest_answer", "beams")
 _FROM_NOTHING = frozenset({"memory_length", "evaluation_memory_length", "clamp_length"})
+# Of a docstring: what is indented below a title, and there a name with what is indented further.
+_SECTION = re.compile(r"^(?:Args|Attributes):\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_ENTRY = re.compile(r"^    (\w+): (.*(?:\n     +.*)*)", re.MULTILINE)
 NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
 
 
@@ -197,3 +201,38 @@ def _tuples_of_words(tree: ast.Module) -> dict[str, tuple[str, ...]]:
                 if value and all(isinstance(word, str) for word in value):
                     found[target.id] = tuple(value)
     return found
+
+
+def meanings_of(path: Path) -> dict[str, str]:
+    """{name: meaning} of the settings that `settings_of` gives, from the docstrings.
+
+    These are the ``Args:`` of the public class, or the ``Attributes:`` of its dataclass.
+    """
+    tree = _tree(path)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            named = (i for i in node.body if isinstance(i, ast.Assign))
+            config = (i.value for i in named if ast.unparse(i.targets[0]) == "config_class")
+            return _meanings(tree, ast.unparse(next(config, ast.Name(node.name))))
+    return {}
+
+
+def _meanings(tree: ast.Module, name: str) -> dict[str, str]:
+    """{name: meaning} of a class's arguments, bases first; imported classes are followed."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            path = _file_of(node)
+            return {} if path is None else _meanings(_tree(path), name)
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            found: dict[str, str] = {}
+            for base in node.bases:
+                found |= _meanings(tree, ast.unparse(base))
+            return found | _entries(ast.get_docstring(node) or "")
+    return {}
+
+
+def _entries(docstring: str) -> dict[str, str]:
+    """{name: text} of the ``Args:`` or ``Attributes:`` of a docstring."""
+    section = _SECTION.search(docstring)
+    found = _ENTRY.findall(section[1]) if section else []
+    return {name: " ".join(text.split()) for name, text in found}

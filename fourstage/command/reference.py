@@ -1,9 +1,10 @@
-"""Writes the reference of the command as Markdown: ``python -m fourstage.command.reference``."""
+"""Writes the pages of docs/reference: ``python -m fourstage.command.reference``."""
 
 from __future__ import annotations
 
 import argparse
 
+from fourstage.command import part_reference, recipe_reference
 from fourstage.command.parser import EPILOG, Parser, command_parser
 from fourstage.digests import write_atomically
 from fourstage.settings import REPOSITORY
@@ -50,7 +51,7 @@ EXITS = """\
 
 
 def reference() -> str:
-    """The whole page."""
+    """The page of the command."""
     assert "130/143" in EPILOG  # the short form of the table above
     _, verbs = command_parser()
     parts = [HEAD, "| command | does |\n| --- | --- |"]
@@ -98,5 +99,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+PAGES = {
+    FILE: reference,
+    recipe_reference.FILE: recipe_reference.recipe_page,
+    part_reference.FILE: part_reference.part_page,
+}
+
 if __name__ == "__main__":
-    write_atomically(FILE, reference())
+    for file, page in PAGES.items():
+        write_atomically(file, page())

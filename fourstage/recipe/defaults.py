@@ -35,6 +35,8 @@ ADAMW: dict[str, Any] = {
     "layer_decay": 1.0,
 }
 
+# Beside the others where the decay is slanted_triangular.
+SLANTED = {"ratio": 32.0}
 _PLAIN = {"warmup": 0.0, "clip_norm": 0.0, "layer_decay": 1.0}
 # Of optimizers that have the same defaults in every stage.
 OPTIMIZERS: dict[str, dict[str, Any]] = {

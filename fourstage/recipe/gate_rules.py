@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.recipe.schema import Promote, Requirement
+from fourstage.recipe.schema import NonInferiority, Promote, Requirement
 from models.metrics import LOWER_IS_BETTER, OF_LIKELIHOOD
 
 TEST = {"confidence": 0.95, "resamples": 2000, "seed": 17}
@@ -55,6 +55,16 @@ def explicit(promote: Promote) -> dict[str, dict[str, Any]]:
             for name, rules in promote.require_slices.items()
         }
     return require
+
+
+def defaults_of_tests(promote: Promote) -> Iterator[str]:
+    """The places below ``require`` of what a test against the champion leaves to its defaults."""
+    for name, rule in (promote.require or {}).items():
+        for test in TESTS:
+            said = getattr(rule, test)
+            given = said.model_fields_set if isinstance(said, NonInferiority) else ()
+            missing = TEST.keys() - given if said is not None else ()
+            yield from (f"{name}.{test}.{key}" for key in missing)
 
 
 def _explicit(rule: Requirement) -> dict[str, Any]:

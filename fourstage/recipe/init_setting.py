@@ -87,8 +87,6 @@ def _check(ledger: Ledger, i: int, stage: Stage) -> None:
     at = f"stages[{i}].init"
     if i:
         ledger.fault(at, "only the first stage starts from a network that was trained elsewhere")
-    elif stage.stage != "general":
-        ledger.fault(at, f"it takes the place of training stage general, not of {stage.stage}")
     surplus = sorted(stage.model_fields_set - ALLOWED)
     if surplus and stage.stage == "general":
         ledger.fault(

@@ -28,13 +28,17 @@ def misfit(setting: Setting, value: object) -> str:
         "float": ((int, float), "a number"),
         "str": (str, "text"),
         "bool": (bool, "true or false"),
+    }
+    holders = {
         "Sequence": (list, "a list"),
         "list": (list, "a list"),
         "tuple": (list, "a list"),
         "Mapping": (dict, "a mapping"),
         "dict": (dict, "a mapping"),
     }
-    wanted = [types[name] for name in setting.types if name in types]
+    # The other types of a list or a mapping are those of what it holds.
+    wanted = [holders[name] for name in setting.types if name in holders][:1]
+    wanted = wanted or [types[name] for name in setting.types if name in types]
     if not wanted:
         return ""
     fits = any(isinstance(value, kind) for kind, _ in wanted) and (

@@ -184,6 +184,8 @@ class _Resolution:
             value = value if seed is None else seed
             return value, (value,), None
         values, start = recipe.seeds.values, recipe.seeds.from_
+        if "from_" not in recipe.seeds.model_fields_set:
+            self.ledger.origins["seeds.from"] = "default"
         if len(set(values)) < len(values):
             self.ledger.fault("seeds.values", "expected different seeds, got one twice")
         names = self.ledger.names()
@@ -281,6 +283,7 @@ class _Resolution:
         """Smallest count of a word of the vocabulary; 0 for a scheme without this setting."""
         usual = self._scheme(scheme).get("MINIMUM_COUNT", 0)
         if said is None or said.minimum_count is None:
+            self.ledger.origins[f"{at}.minimum_count"] = "default"
             return usual
         if not usual:
             self._lacking(scheme, "MINIMUM_COUNT", f"{at}.minimum_count")
@@ -697,4 +700,8 @@ class _Resolution:
             )
         computed = gate_rules.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate_rules.faults(self.ledger.recipe.where, said, computed)
+        if said.split is None:
+            self.ledger.origins["promote.split"] = "default"
+        left_out = gate_rules.defaults_of_tests(said)
+        self.ledger.origins |= {f"promote.require.{place}": "default" for place in left_out}
         return said.model, gate_rules.explicit(said)

@@ -96,15 +96,15 @@ class WrittenTokenizer(Part):
     a_key_of = "tokenizer"
 
     scheme: str | None = None
-    """How words are split; default ``wordpiece``."""
+    """How words are split."""
     vocabulary_size: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
     """Number of token ids, including special ones."""
     lowercase: bool | None = None
     """Whether case and accents are folded; ``byte_bpe`` and ``unigram`` keep them."""
     sentinels: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """How many of the token ids stand for hidden spans, for ``span_denoising``; default 0."""
+    """How many of the token ids stand for hidden spans, for ``span_denoising``; by default none."""
     minimum_count: Annotated[int, Field(ge=1)] | None = None
-    """Smallest count of a word of the vocabulary, for the scheme ``word``; default 2."""
+    """Smallest count of a word of the vocabulary, for the scheme ``word``."""
     marks: Annotated[Texts, Field(min_length=1, max_length=100)] | None = None
     """Strings that are one token each wherever a text has them, for the scheme ``wordpiece``:
     names in brackets, such as ``[HD]`` round an entity. By default a text's marks are split as its
@@ -181,7 +181,9 @@ class OptimizerGroup(Part):
     match: str
     """Pattern of variable paths, such as ``embeddings/*``."""
     peak_learning_rate: Positive | None = None
+    """Their learning rate at the end of the warm-up."""
     weight_decay: Share | None = None
+    """Their decoupled weight decay."""
 
 
 class OptimizerSettings(Part):
@@ -199,14 +201,17 @@ class OptimizerSettings(Part):
     """Learning-rate schedule after the warm-up; ``slanted_triangular`` (ULMFiT) also rises from
     peak / `ratio`."""
     ratio: Annotated[float, Field(gt=1)] | None = None
-    """Of ``slanted_triangular``: the peak divided by the lowest rate; default 32."""
+    """Of ``slanted_triangular``: the peak divided by the lowest rate."""
     weight_decay: Share | None = None
     """Decoupled weight decay; LayerNorms and biases are excluded."""
     momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Of ``muon``: share of the momentum of matrices that an update keeps; default 0.95."""
+    """Of ``muon``: share of the momentum of matrices that an update keeps."""
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of the mean gradient, the first moment, that an update keeps."""
     beta_2: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of the mean squared gradient, the second moment, that an update keeps."""
     epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Added where an update divides by the root of the second moment."""
     bias_correction: Literal["moments", "rate", "none"] | None = None
     """Bias correction of moments that start at zero: ``moments`` as in Adam's paper and torch,
     ``rate`` as in TensorFlow and fairseq, ``none`` as in Google's code of BERT; they differ where
@@ -217,6 +222,7 @@ class OptimizerSettings(Part):
     """Factor on the learning rate for each layer further from the output: ELECTRA 0.8; ULMFiT's
     discriminative rates 1 / 2.6 = 0.38."""
     groups: Annotated[tuple[OptimizerGroup, ...], Field(strict=False)] | None = None
+    """Other settings for some of the variables."""
 
 
 class WrittenOptimizer(Part):
@@ -226,11 +232,17 @@ class WrittenOptimizer(Part):
     exactly_one = True
 
     adamw: OptimizerSettings | None = None
+    """Adam with decoupled weight decay; what a stage has if it names none."""
     adafactor: OptimizerSettings | None = None
+    """Adafactor: second moments by row and column, steps in proportion to a variable's size."""
     adagrad: OptimizerSettings | None = None
+    """AdaGrad: the rate divided by the root of all squared gradients so far."""
     lamb: OptimizerSettings | None = None
+    """LAMB: Adam's step, made as long as the variable."""
     muon: OptimizerSettings | None = None
+    """Muon for the matrices of the blocks, Adam for all other weights."""
     sgd: OptimizerSettings | None = None
+    """Gradient descent without momentum."""
 
 
 class Penalty(Part):
@@ -239,6 +251,7 @@ class Penalty(Part):
     a_key_of = "a penalty"
 
     strength: Positive
+    """Factor of the penalty in the loss."""
     samples: Count | None = None
     """Examples that estimate how much each weight matters (EWC)."""
 
@@ -249,7 +262,9 @@ class Replay(Part):
     a_key_of = "replay"
 
     share: Annotated[float, Field(gt=0, lt=1)]
+    """Share of each batch that is text of earlier stages."""
     corpora: Weights | None = None
+    """Share of that text by name of the source."""
 
 
 class Annealing(Part):
@@ -258,8 +273,11 @@ class Annealing(Part):
     a_key_of = "rec_adam"
 
     pull: Positive
+    """Strength of the pull to the old weights."""
     speed: Positive
+    """Slope of the sigmoid by which the task's gradient grows."""
     midpoint: Count
+    """Update at which half of the task's gradient is taken."""
 
 
 class Remedies(Part):
@@ -268,13 +286,19 @@ class Remedies(Part):
     a_key_of = "remedies"
 
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The optimizer's setting of this name, which may be here instead."""
     ewc: Penalty | None = None
+    """Elastic weight consolidation: a penalty by how much each weight matters."""
     l2_sp: Penalty | None = None
+    """A penalty by the squared distance from the old weights."""
     rec_adam: Annealing | None = None
     replay: Replay | None = None
     distillation: Settings | None = None
+    """Distillation from the network as it was before the stage."""
     mixout: Share | None = None
+    """Share of weights that are replaced by the old ones in each update."""
     adapters: Settings | None = None
+    """Small layers that are trained in place of the network."""
 
 
 class GradualUnfreezing(Part):
@@ -295,13 +319,13 @@ class LowRank(Part):
     a_key_of = "lora"
 
     rank: Count | None = None
-    """Width of the updates; default 8."""
+    """Width of the updates."""
     alpha: Positive | None = None
-    """The updates are scaled by alpha / rank; default 16."""
+    """The updates are scaled by alpha / rank."""
     targets: Annotated[Texts, Field(min_length=1)] | None = None
-    """Names of the projections; default ``[query, value]``."""
+    """Names of the projections."""
     dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Dropout rate of the updates' input; default 0."""
+    """Dropout rate of the updates' input."""
 
 
 class FeatureBased(Part):
@@ -310,11 +334,11 @@ class FeatureBased(Part):
     a_key_of = "feature_based"
 
     hidden_dim: Count | None = None
-    """Width of the LSTM in each direction; default 128."""
+    """Width of the LSTM in each direction."""
     num_layers: Count | None = None
-    """BiLSTMs on top of each other; default 1."""
+    """BiLSTMs on top of each other."""
     dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Dropout rate of each BiLSTM's input; default 0.1."""
+    """Dropout rate of each BiLSTM's input."""
 
 
 class RDrop(Part):
@@ -323,7 +347,7 @@ class RDrop(Part):
     a_key_of = "r_drop"
 
     alpha: Positive | None = None
-    """Factor of their symmetric divergence; default 1."""
+    """Factor of their symmetric divergence."""
 
 
 class Fgm(Part):
@@ -332,7 +356,7 @@ class Fgm(Part):
     a_key_of = "fgm"
 
     epsilon: Positive | None = None
-    """Norm of the perturbation; default 1."""
+    """Norm of the perturbation."""
 
 
 class Average(Part):
@@ -341,7 +365,7 @@ class Average(Part):
     a_key_of = "average"
 
     decay: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Share of the average that an update keeps; default 0.99, about the last hundred updates."""
+    """Share of the average that an update keeps: 0.99 averages about the last hundred."""
 
 
 class Lengths(Part):
@@ -365,7 +389,7 @@ class Mixture(Part):
     """K: rows of a dataset beyond which it is read no more often; 1 for equal rates; by default
     none."""
     temperature: Annotated[float, Field(ge=1, le=1e6)] | None = None
-    """T: rates are in proportion to min(rows, K)^(1/T); default 1."""
+    """T: rates are in proportion to min(rows, K)^(1/T)."""
 
 
 class TrainingRows(Part):
@@ -374,17 +398,19 @@ class TrainingRows(Part):
     a_key_of = "training_rows"
 
     number: Count
+    """How many rows."""
     seed: Seed | None = None
-    """Seed of the draw; default 0, whatever the seeds of training are."""
+    """Seed of the draw, which those of training do not change."""
 
 
 class Window(Part):
-    """Long rows are read in overlapping windows."""
+    """Long rows are read in overlapping windows; not supported yet."""
 
     a_key_of = "a window"
 
     window: Length
     stride: Count
+    """Tokens from the beginning of a window to that of the next."""
 
 
 class Stop(Part):
@@ -395,6 +421,8 @@ class Stop(Part):
     patience: Count
     """Consecutive evaluations without a new best."""
     metric: str | None = None
+    """What should improve: ``heldout_loss`` of text; in stage finetune a metric of the rows, by
+    default the last of the usual ones of the head."""
 
 
 class Select(Part):
@@ -403,7 +431,9 @@ class Select(Part):
     a_key_of = "select"
 
     metric: str
-    split: Literal["dev", "heldout"] = "dev"
+    """What decides: ``heldout_loss`` of text; in stage finetune a metric of the rows."""
+    split: Literal["dev", "heldout"] | None = None
+    """What it is measured on: ``heldout`` text, or the ``dev`` rows in stage finetune."""
 
 
 class Decode(Part):
@@ -412,11 +442,17 @@ class Decode(Part):
     a_key_of = "decode"
 
     beams: Count | None = None
+    """Beams of the search."""
     length_penalty: Annotated[float, Field(ge=0)] | None = None
+    """Exponent of the length by which a beam's score is divided."""
     longest: Length | None = None
+    """Most tokens that are written."""
     temperature: Positive | None = None
+    """Divides the logits before a token is drawn."""
     top_k: Count | None = None
+    """A token is drawn from the k likeliest."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """A token is drawn from the likeliest whose probabilities add up to p."""
     no_repeat: Count | None = None
     """Length of token sequences that must not repeat."""
 
@@ -433,8 +469,11 @@ class Stage(Part):
     a_key_of = "a stage"
 
     stage: Literal["general", "domain", "task", "finetune"]
+    """What it learns from: general text, text of the domain, text of the task, or labelled rows.
+    The kinds stand in this order; each may be left out."""
     name: StageName | None = None
-    """Unique name; by default the kind of the stage."""
+    """Unique name of lower-case letters, digits, ``_`` and ``-``; by default the kind of the
+    stage."""
     family: str | None = None
     """With its own family or size a stage starts a new network; later stages inherit it."""
     size: Size | None = None
@@ -452,13 +491,14 @@ class Stage(Part):
     ``embeddings`` also a file of word vectors, ``.vec``, ``.txt`` or ``.bin``; for ``entities`` a
     knowledge graph's stage."""
     corpora: Weights | None = None
-    """Share of the tokens by name of the source."""
+    """Share of the tokens by name of the source; in stage task by default the text of the dataset
+    of stage finetune."""
     dataset: str | None = None
-    """Labelled source of the finetune stage."""
+    """Labelled source, which stage finetune has to name."""
     mixture: Mixture | None = None
     """Datasets that a head which writes texts learns from beside its own."""
     overlap: Literal["drop_from_train", "refuse", "report"] | None = None
-    """What happens to training rows that are also evaluation rows."""
+    """What happens to training rows that are also evaluation rows; ``report`` keeps them."""
     training_rows: (
         Annotated[
             Annotated[Count, Tag("text")] | Annotated[TrainingRows, Tag("mapping")],
@@ -469,14 +509,16 @@ class Stage(Part):
     """How many of the dataset's training rows there are, for learning curves: a draw in which every
     label has a row, and of which smaller ones are a part; by default all."""
     objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
-    """Objectives with their settings; ``weight`` is an objective's factor in the loss. In stage
-    finetune they are auxiliary: loss of the head + weight · loss on the rows' texts."""
+    """Objectives with their settings, by default those of the stage before; ``weight`` is an
+    objective's factor in the loss. In stage finetune they are auxiliary and none by default: loss
+    of the head + weight · loss on the rows' texts."""
     alternate: bool | None = None
     """Whether objectives take turns: each update trains one of those that choose segments, with
     its ``weight`` as its share of the updates."""
     head: Annotated[dict[str, Settings], Field(min_length=1, max_length=1)] | None = None
-    """The head of the finetune stage with its settings."""
+    """The head with its settings, which stage finetune has to name."""
     sequence_length: Length | None = None
+    """Tokens of a row, special tokens counted; by default as in the stage before."""
     phases: Annotated[tuple[WrittenPhase, ...], Field(strict=False, min_length=1)] | None = None
     """Sequence lengths in order, with one optimizer throughout."""
     lengths: Lengths | None = None
@@ -488,7 +530,8 @@ class Stage(Part):
         ]
         | None
     ) = None
-    """What happens to rows longer than a sequence: ``head`` keeps their beginning."""
+    """What happens to rows longer than a sequence: ``head`` keeps their beginning; the others are
+    not supported yet."""
     batch_size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """Examples per step, that is, per optimizer update."""
     micro_batches: Annotated[int, Field(gt=0, le=1 << 16)] | None = None
@@ -509,7 +552,7 @@ class Stage(Part):
     fgm: Fgm | None = None
     average: Average | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
-    """What happens to a finished stage when there are new data."""
+    """What new data do to a finished stage: nothing, train it anew, or train it further on them."""
     stop: Stop | None = None
     select: Select | None = None
     decode: Decode | None = None
@@ -537,9 +580,9 @@ class FewShot(Part):
     a_key_of = "few_shot"
 
     answers: Literal["label", "choice", "text"] | None = None
-    """What the dataset's rows are answered by; default ``label``."""
+    """What the dataset's rows are answered by."""
     metric: str | None = None
-    """Default: the first of such answers, ``accuracy`` for labels and choices."""
+    """What is computed; of texts by default ``chrf``."""
     shots: (
         Annotated[
             tuple[Annotated[int, Field(ge=0, le=1000)], ...],
@@ -547,35 +590,36 @@ class FewShot(Part):
         ]
         | None
     ) = None
-    """Numbers of examples, each asked for by itself; default ``[0, 1, 4, 16]``."""
+    """Numbers of examples, each asked for by itself."""
     template: str | None = None
-    """A row as text, with the fields ``{text}``, ``{text_pair}`` and, at its end, ``{answer}``."""
+    """A row as text, with the fields ``{text}``, ``{text_pair}`` and, at its end, ``{answer}``; of
+    choices by default the text and the answer alone."""
     instruction: str | None = None
-    """A text before the examples; default none."""
+    """A text before the examples."""
     separator: str | None = None
-    """Between examples; default an empty line."""
+    """What stands between examples."""
     verbalisers: dict[str, str] | None = None
     """Words for labels: ``{pos: great, neg: terrible}``; by default labels as they are."""
     score: Literal["per_token", "over_neutral", "free_form"] | None = None
     """What decides: the mean log probability of an answer's tokens; P(answer | prompt) /
     P(answer | `neutral`); or the text that beam search writes, the default for texts."""
     neutral: str | None = None
-    """The prompt that says nothing, of ``over_neutral``; default ``Answer:`` and a blank."""
+    """The prompt that says nothing, of ``over_neutral``."""
     balanced: bool | None = None
-    """Whether examples are drawn from the labels in turn; by default any row is as likely."""
+    """Whether examples are drawn from the labels in turn; else any row is as likely."""
     rows: Count | None = None
     """Most rows that are asked, drawn by the seed; by default all."""
     too_long: Literal["refuse", "fewer"] | None = None
-    """A prompt that is too long: refused, or with the examples that fit; default ``refuse``."""
+    """A prompt that is too long: refused, or with the examples that fit."""
     beams: Count | None = None
-    """Of ``free_form``; default 4."""
+    """Of ``free_form``: beams of the search."""
     length_penalty: Annotated[float, Field(ge=0)] | None = None
-    """Of ``free_form``: exponent of (5 + length); default 0.6."""
+    """Of ``free_form``: exponent of (5 + length)."""
     answer_length: Count | None = None
-    """Of ``free_form``: most tokens of an answer; default 32."""
+    """Of ``free_form``: most tokens of an answer."""
     overlap_words: Count | None = None
-    """Consecutive words in common with the pre-training text that make a row count as seen before;
-    default 13."""
+    """Consecutive words in common with the pre-training text that make a row count as seen
+    before."""
 
 
 class Prototypes(Part):
@@ -590,7 +634,7 @@ class Prototypes(Part):
         ]
         | None
     ) = None
-    """Numbers of classes in an episode, each asked for by itself; default ``[5, 10]``."""
+    """Numbers of classes in an episode, each asked for by itself."""
     shots: (
         Annotated[
             tuple[Annotated[int, Field(ge=1, le=1000)], ...],
@@ -598,9 +642,9 @@ class Prototypes(Part):
         ]
         | None
     ) = None
-    """Numbers of rows that represent a class, each asked for by itself; default ``[1, 5]``."""
+    """Numbers of rows that represent a class, each asked for by itself."""
     episodes: Annotated[int, Field(ge=2, le=100_000)] | None = None
-    """Episodes for each number of ways and shots; default 2,000."""
+    """Episodes for each number of ways and shots."""
 
 
 # Sentences by sense, from which cosines within a sense and between senses can be taken.
@@ -636,8 +680,9 @@ class Evaluate(Part):
     a_key_of = "evaluate"
 
     metrics: Annotated[Texts, Field(min_length=1)] | None = None
+    """Metrics of the finetune stage's rows; by default the usual ones of the head."""
     split: Literal["dev", "test"] | None = None
-    """The rows on which scores are reported; default ``test``."""
+    """The rows on which scores are reported."""
     slices: Texts | None = None
     """Groups of rows with their own score."""
     forgetting_on: Texts | None = None
@@ -704,8 +749,11 @@ class NonInferiority(Part):
     margin: Annotated[float, Field(ge=0, le=1)]
     """Largest loss of score that counts as not worse."""
     confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
+    """Confidence of the one-sided test."""
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] | None = None
+    """How often the rows are drawn anew."""
     seed: Seed | None = None
+    """Seed of these draws."""
 
 
 class NotAbove(NonInferiority):
@@ -723,7 +771,9 @@ class Requirement(Part):
     a_key_of = "a requirement"
 
     at_least: float | None = None
+    """Smallest value."""
     at_most: float | None = None
+    """Largest value."""
     above: Literal["cheap_baseline"] | None = None
     """Lead over TF-IDF of words and characters with a linear SVM, beyond chance."""
     not_below_champion_by: (
@@ -744,7 +794,9 @@ class Requirement(Part):
     ) = None
     """The same for a metric of which lower is better, such as ``perplexity``."""
     p50_at_most: Positive | None = None
+    """Of ``latency_ms``: largest median, in ms."""
     p95_at_most: Positive | None = None
+    """Of ``latency_ms``: largest 95th percentile, in ms."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Requirement:
@@ -763,12 +815,13 @@ class Promote(Part):
     a_key_of = "promote"
 
     model: RunName
+    """Name in the registry, of lower-case letters, digits, ``.``, ``_`` and ``-``."""
     require: dict[str, Requirement] | None = None
     """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
     require_slices: dict[str, dict[str, Requirement]] | None = None
     """Requirements by slice: ``{length: {macro_f1: {at_least: 0.4}}}``."""
     split: Literal["dev", "test"] | None = None
-    """The rows on which the gate decides; default ``dev``, so that ``test`` chooses nothing."""
+    """The rows on which the gate decides: ``dev``, so that ``test`` chooses nothing."""
     approve: Literal["by_hand"] | None = None
     """Whether somebody has to approve after the gate; by default the gate alone decides."""
 
@@ -782,7 +835,7 @@ class Recipe(Part):
     """
 
     name: RunName
-    """Name of the recipe; lower-case letters, digits, ``.``, ``_`` and ``-``."""
+    """Name of the recipe, of lower-case letters, digits, ``.``, ``_`` and ``-``."""
     extends: str | None = None
     """Another recipe, such as ``papers/bert``, whose values apply unless this one has its own."""
     family: str
@@ -792,8 +845,10 @@ class Recipe(Part):
     tokenizer: WrittenTokenizer | None = None
     units: Units | None = None
     seed: Seed | None = None
+    """Seed of weights, batches and dropout."""
     seeds: Seeds | None = None
     stages: Annotated[tuple[Stage, ...], Field(strict=False, min_length=1, max_length=20)]
+    """The trained parts, in order; each goes on with the network of the one before."""
     limits: Limits | None = None
     decontaminate: Texts | None = None
     """Datasets, besides the recipe's own, whose evaluation rows no corpus may contain."""

@@ -25,6 +25,13 @@ from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.training.stage import Budget, Optimizer, Phase
 
+# Keys that only some kinds of stage have.
+KINDS_WITH: Mapping[str, tuple[str, ...]] = {
+    "init": ("general",),
+    **dict.fromkeys(("corpora", "alternate"), ("general", "domain", "task")),
+    **dict.fromkeys(("dataset", "mixture", "overlap", "training_rows", "head"), ("finetune",)),
+    **dict.fromkeys(("reinitialise", "feature_based", "r_drop", "fgm"), ("finetune",)),
+}
 # Without effect where an objective trains the network itself.
 _OF_GRADIENT_DESCENT = (
     "starts_from",
@@ -73,18 +80,14 @@ class StageResolution:
             self.ledger.origins[f"{at}.name"] = "default"
         if stage.starts_network:
             self._start_network(at, stage, before)
-        for key in (
-            ("dataset", "mixture", "overlap", "training_rows", "head")
-            if kind != "finetune"
-            else ("corpora", "alternate")
-        ):
-            if getattr(stage, key) is not None:
+        for key, kinds in KINDS_WITH.items():
+            if kind not in kinds and getattr(stage, key) is not None:
                 hint = (
-                    "; `corpora: {name: 1.0}` names the text of a dataset"
+                    "`corpora: {name: 1.0}` names the text of a dataset"
                     if key == "dataset"
-                    else ""
+                    else f"expected in {', '.join(kinds)}"
                 )
-                self.ledger.fault(f"{at}.{key}", f"stage {kind} has no {key!r}{hint}")
+                self.ledger.fault(f"{at}.{key}", f"stage {kind} has no {key!r}; {hint}")
         corpora = self._corpora(at, stage, before)
         objectives, weights, part_defaults = self._objectives(at, stage, before)
         alternate = self._alternate(at, stage, before, weights)
@@ -443,7 +446,7 @@ class StageResolution:
             said["layer_decay"] = remedy
         slanted = said.get("decay", default["decay"]) == "slanted_triangular"
         if slanted:
-            default = {**default, "ratio": 32.0}
+            default = {**default, **defaults.SLANTED}
         elif "ratio" in said:
             self.ledger.fault(
                 f"{at}.optimizer.{name}.ratio", "only `decay: slanted_triangular` has a ratio"

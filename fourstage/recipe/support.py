@@ -5,13 +5,16 @@ When one is implemented, its line here is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fourstage.recipe.messages import raise_all
-from fourstage.recipe.schema import Recipe, Stage
+from fourstage.recipe.schema import OptimizerSettings, Part, Recipe, Remedies, Stage
 
-STAGE_KEYS_TO_COME = ("lengths", "decode")
-REMEDIES = ("layer_decay",)
+TO_COME: Mapping[type[Part], tuple[str, ...]] = {
+    Stage: ("lengths", "decode"),
+    Remedies: ("ewc", "l2_sp", "rec_adam", "replay", "distillation", "mixout", "adapters"),
+    OptimizerSettings: ("groups",),
+}
 
 
 def check_supported(recipe: Recipe) -> None:
@@ -32,12 +35,13 @@ def _to_come(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def _in_stage(stage: Stage) -> Iterator[tuple[str, str]]:
-    for key in STAGE_KEYS_TO_COME:
+    for key in TO_COME[Stage]:
         if getattr(stage, key) is not None:
             yield key, f"the key {key!r}"
     for name in sorted(stage.remedies.model_fields_set if stage.remedies else ()):
-        if name not in REMEDIES:
-            yield "remedies", f"{name!r}; there is: {', '.join(REMEDIES)}"
+        if name in TO_COME[Remedies]:
+            there = (key for key in Remedies.model_fields if key not in TO_COME[Remedies])
+            yield "remedies", f"{name!r}; there is: {', '.join(there)}"
     if stage.long_rows not in (None, "head"):
         said = stage.long_rows if isinstance(stage.long_rows, str) else "windows"
         yield "long_rows", f"{said!r}; there is: head"
@@ -45,5 +49,6 @@ def _in_stage(stage: Stage) -> Iterator[tuple[str, str]]:
         return
     for name in stage.optimizer.model_fields_set:
         settings = getattr(stage.optimizer, name)
-        if settings is not None and settings.groups is not None:
-            yield f"optimizer.{name}.groups", "the key 'groups'"
+        for key in TO_COME[OptimizerSettings] if settings is not None else ():
+            if getattr(settings, key) is not None:
+                yield f"optimizer.{name}.{key}", f"the key {key!r}"

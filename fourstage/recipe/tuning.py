@@ -38,17 +38,11 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
         ledger.fault(
             f"{at}.gradual_unfreezing", "with lora the network's own layers never train; keep one"
         )
-    if stage.reinitialise is not None:
-        if stage.stage != "finetune":
-            ledger.fault(
-                f"{at}.reinitialise", f"stage {stage.stage} has no 'reinitialise'; finetune has"
-            )
-        if stage.lora is not None:
-            ledger.fault(
-                f"{at}.reinitialise",
-                "with lora the network's own layers never train, so they would stay random; keep"
-                " one",
-            )
+    if stage.reinitialise is not None and stage.lora is not None:
+        ledger.fault(
+            f"{at}.reinitialise",
+            "with lora the network's own layers never train, so they would stay random; keep one",
+        )
     gradual = stage.gradual_unfreezing
     return {
         "reinitialise": stage.reinitialise or 0,
@@ -76,10 +70,6 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
     said = stage.feature_based
     if said is None:
         return None
-    if stage.stage != "finetune":
-        ledger.fault(
-            f"{at}.feature_based", f"stage {stage.stage} has no 'feature_based'; finetune has"
-        )
     head = next(iter(stage.head or {}), None)
     if head in catalogue.names("heads", ledger.folders):
         needs = catalogue.literals("heads", head, ledger.folders).get("NEEDS", ())
@@ -117,8 +107,6 @@ def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
         found[name] = None
         if said is None:
             continue
-        if stage.stage != "finetune":
-            ledger.fault(f"{at}.{name}", f"stage {stage.stage} has no {name!r}; finetune has")
         found[name] = _with_defaults(ledger, f"{at}.{name}", said, default)
     return found
 

@@ -1,14 +1,17 @@
-"""The reference of the command is the one that its parser gives."""
+"""The pages of reference are those that the code gives."""
 
 from __future__ import annotations
 
+import pytest
+
 from fourstage.command.parser import command_parser
-from fourstage.command.reference import FILE, reference
+from fourstage.command.reference import PAGES, reference
 
 
-def test_the_checked_in_reference_is_current():
-    assert FILE.read_text(encoding="utf-8") == reference(), (
-        "write it anew: python -m fourstage.command.reference"
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_the_checked_in_pages_are_current(file):
+    assert file.read_text(encoding="utf-8") == PAGES[file](), (
+        "write them anew: python -m fourstage.command.reference"
     )
 
 

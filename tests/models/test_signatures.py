@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from fourstage.errors import RecipeError
-from models.signatures import settings_of
+from models import catalogue
+from models.signatures import meanings_of, settings_of
 
 PART = '''
 """A part."""
@@ -87,3 +88,38 @@ def test_a_dataclass_of_a_module_that_is_not_there_is_refused(tmp_path, module):
     )
     with pytest.raises(RecipeError, match=r"Base: expected a dataclass.*no module"):
         settings_of(tmp_path / "x.py")
+
+
+def test_meanings_are_those_of_the_docstring(tmp_path):
+    (tmp_path / "x.py").write_text(
+        'class X:\n    """A part.\n\n    Args:\n        context: Constants.\n'
+        "        rate: Share: 0-1,\n            of a row's tokens.\n        unit: A word.\n\n"
+        '    Raises:\n        RecipeError: Wrong.\n    """\n'
+        "    def __init__(self, context, *, rate: float, unit: str): ...\n",
+        encoding="utf-8",
+    )
+    assert meanings_of(tmp_path / "x.py") == {
+        "context": "Constants.",
+        "rate": "Share: 0-1, of a row's tokens.",
+        "unit": "A word.",
+    }
+
+
+def test_meanings_of_a_dataclass_are_those_of_its_bases_and_its_own(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "from models.layers.transformer import TransformerConfig\n"
+        'class _Config(TransformerConfig):\n    """Its own.\n\n    Attributes:\n'
+        '        dropout: Its share.\n        extra: More.\n    """\n'
+        "class X:\n    config_class = _Config\n",
+        encoding="utf-8",
+    )
+    found = meanings_of(tmp_path / "x.py")
+    assert found["num_layers"] == "Blocks a token goes through."
+    assert (found["dropout"], found["extra"]) == ("Its share.", "More.")
+
+
+@pytest.mark.parametrize("kind", ["families", "objectives", "heads"])
+def test_every_setting_of_ours_has_a_meaning(kind):
+    for name in catalogue.names(kind):
+        path = catalogue.file_of(kind, name)
+        assert settings_of(path).keys() <= meanings_of(path).keys(), name

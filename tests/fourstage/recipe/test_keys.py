@@ -19,11 +19,8 @@ from fourstage.recipe import defaults
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.resolution import resolve
 from fourstage.recipe.resolved import as_recipe
-from fourstage.recipe.schema import (
-    Decode,
-    Recipe,
-    Stage,
-)
+from fourstage.recipe.schema import STAGE_KINDS, Decode, Recipe, Stage
+from fourstage.recipe.stages import KINDS_WITH
 from fourstage.settings import REPOSITORY
 
 SCHEMA = Recipe.model_json_schema()
@@ -467,6 +464,23 @@ def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     assert not isinstance(before, str), before
     for key in Stage.model_fields.keys() - KINDS[kind].keys() - {"lengths", "decode", "init"}:
         assert outcome(stage_with(stage, {key: elsewhere[key]})) != before, key
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_of_other_kinds_of_stage_is_refused_by_name(kind: str):
+    """The table by which the page of keys says which stages have a key."""
+    assert KINDS_WITH.keys() <= Stage.model_fields.keys()
+    written = {
+        key: value
+        for stage in (*KINDS.values(), FROZEN, ANEW, MIXED, {"init": "folder:nowhere"})
+        for key, value in stage.items()
+    }
+    least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
+    stage = {key: KINDS[kind][key] for key in least}
+    for key in Stage.model_fields.keys() & written.keys() - {"init"}:
+        told = str(outcome(stage_with(stage, {key: written[key]})))
+        refused = kind not in KINDS_WITH.get(key, STAGE_KINDS)
+        assert (f"stage {kind} has no {key!r}" in told) == refused, key
 
 
 @pytest.mark.parametrize("key", ["metrics", "split", "slices"])
