@@ -1,4 +1,4 @@
-"""Warnings about insufficient pre-training, with advice."""
+"""Warnings about a network that has learned too little, with advice."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ SHORT_WINDOW = 16  # tokens
 HIDDEN = 0.3
 VOCABULARY = 4000
 TOKENS = 1_000_000
+ONE_ANSWER = 0.9  # share of rows with one prediction from which a network tells none apart
+BEYOND = 0.1  # by how much more often than it is right
 
 
 def against_frequency(
@@ -73,6 +75,23 @@ def beyond_pretraining(recipe: ResolvedRecipe) -> list[str]:
         f"Stage {recipe.finetune.name} reads up to {recipe.finetune.sequence_length} tokens, no"
         f" stage before it more than {longest}: what lies beyond begins untrained. Give stage"
         f" {before[-1].name} a phase of {recipe.finetune.sequence_length} tokens at its end."
+    ]
+
+
+def tells_nothing_apart(evaluation: Mapping[str, Any]) -> list[str]:
+    """Warning if nearly all rows get one prediction, which is right much less often.
+
+    Args:
+        evaluation: The evaluation's facts; those of earlier versions have no ``commonest``.
+    """
+    shares = evaluation.get("commonest") or {"predicted": 0.0, "right": 0.0}
+    predicted, right = shares["predicted"], shares["right"]
+    if predicted < ONE_ANSWER or predicted - right < BEYOND:
+        return []
+    return [
+        f"The model gives one answer to {predicted:.0%} of the {evaluation['rows']:,} rows, and it"
+        f" is right for {right:.0%}: the model does not tell rows apart. Give stage finetune more"
+        " rows or epochs, or another learning rate."
     ]
 
 

@@ -13,7 +13,7 @@ from tasks.registry.gate import Check, Gate
 from tasks.registry.gate_report import OUTCOMES, gate_report
 from tasks.registry.pages import show_lineage
 from tasks.reports.asking import typed
-from tasks.reports.learned import beyond_pretraining, little_learned
+from tasks.reports.learned import beyond_pretraining, little_learned, tells_nothing_apart
 from tasks.reports.narration import outcome
 from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
@@ -77,7 +77,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "gate": run.told.get("gate"),
         "model": run.told.get("model"),
         "example": _example(run),
-        "notes": _unseen(run) + ([] if run.plan.smoke else _of_pretraining(run, stages)),
+        "notes": _unseen(run) + ([] if run.plan.smoke else _little(run, stages, facts)),
         "lifecycle_run": run.lifecycle_run,
     }
 
@@ -152,8 +152,10 @@ def _stage(
     }
 
 
-def _of_pretraining(run: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Notes on pre-training stages of the last network that taught it little."""
+def _little(
+    run: RecipeRun, stages: Sequence[Mapping[str, Any]], evaluation: Mapping[str, Any]
+) -> list[str]:
+    """Notes on stages of the last network that taught it little."""
     recipe, told = run.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
     guessed = [s for s in trained if s.kind != "finetune" and recipe.measured_by in s.objectives]
@@ -162,7 +164,7 @@ def _of_pretraining(run: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list
     if pieces and read & CHARACTERS:
         pieces //= 2  # up to half of them are single characters
     learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
-    return learned + beyond_pretraining(recipe)
+    return learned + beyond_pretraining(recipe) + tells_nothing_apart(evaluation)
 
 
 def _unseen(run: RecipeRun) -> list[str]:

@@ -114,6 +114,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         "rows": len(rows),
         "answers": answers_name(settings["head"], folders),
         "metrics": score(said),
+        "commonest": _commonest(said, true),
         "labels_left_out": [name for name in names if name not in {*true, *said}],
         "metrics_clean": score(said, unseen),
         "rows_clean": len(unseen),
@@ -122,6 +123,15 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         **({"seeing_baseline": score(rivals[SEEING])} if SEEING in rivals else {}),
         "slices": {name: score(said, which) for name, which in grouped.items()},
     }
+
+
+def _commonest(said: np.ndarray, true: np.ndarray) -> dict[str, float]:
+    """Shares of rows, 0-1, that get the commonest prediction, and of which it is the answer."""
+    answers, counts = np.unique(said.astype(str), return_counts=True)
+    if not len(answers):
+        return {}
+    most = answers[counts.argmax()]
+    return {"predicted": float((said == most).mean()), "right": float((true == most).mean())}
 
 
 def _unseen(dataset: Input, ids: Sequence[str]) -> np.ndarray:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
-from tasks.reports.learned import beyond_pretraining, little_learned
+import numpy as np
+import pytest
+
+from tasks.reports.learned import beyond_pretraining, little_learned, tells_nothing_apart
+from tasks.steps.evaluate_model import _commonest
 
 
 def _stage(name: str, nats: float | None, tokens: int = 400_000):
@@ -72,3 +77,25 @@ def test_labels_in_longer_windows_than_were_ever_seen_are_said():
     assert beyond_pretraining(_recipe(64, 128, 128)) == []
     assert beyond_pretraining(_recipe(128)) == []
     assert beyond_pretraining(_recipe(64, 128, init="bert")) == []
+
+
+@pytest.mark.parametrize(
+    ("predicted", "right", "told"),
+    [
+        ({"a": 19, "b": 1}, {"a": 8, "b": 12}, "one answer to 95% of the 20 rows.*right for 40%"),
+        ({"a": 19, "b": 1}, {"a": 18, "b": 2}, ""),  # they are nearly all alike
+        ({"a": 17, "b": 3}, {"a": 8, "b": 12}, ""),
+        ({"[]": 20}, {"[]": 11, "x": 9}, "one answer to 100%"),
+    ],
+)
+def test_a_model_that_gives_one_answer_to_unlike_rows_is_told(predicted, right, told):
+    said, true = (np.repeat(list(each), list(each.values())) for each in (predicted, right))
+    notes = tells_nothing_apart({"rows": 20, "commonest": _commonest(said, np.sort(true))})
+    assert bool(notes) == bool(told)
+    if told:
+        assert re.search(told, notes[0])
+
+
+def test_an_evaluation_without_rows_or_of_an_earlier_version_is_told_nothing_of():
+    assert _commonest(np.array([], object), np.array([], object)) == {}
+    assert tells_nothing_apart({"rows": 0, "commonest": {}}) == tells_nothing_apart({}) == []
