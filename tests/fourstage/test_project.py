@@ -192,7 +192,7 @@ def test_texts_that_are_to_be_written_get_a_network_that_writes(
     assert "answers (text) in 'note': nine of ten have up to about" in capsys.readouterr().out
     resolved = _resolved(folder, monkeypatch)
     finetune = resolved.stages[-1]
-    assert (finetune.family, finetune.head) == ("bart", "sequence_to_sequence")
+    assert (finetune.family, finetune.head) == ("transformer", "sequence_to_sequence")
     length = finetune.phases[0].sequence_length
     assert length == 128 + finetune.head_settings["target_length"]
     assert resolved.stages[0].phases[0].sequence_length == 128
