@@ -178,12 +178,13 @@ def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
         names(without=names())
 
 
-def tried(choice: ModelChoice, scores: dict[str, float]) -> None:
-    """Enter what a round found."""
+def tried(choice: ModelChoice, scores: dict[str, float], beside: float = 1.0) -> None:
+    """Enter what a round found, where each stage cost so much beside its training."""
     state = choice.state
     for name in state["rounds"][-1]["factors"]:
         wall = state["rounds"][-1]["seconds"] / len(state["rounds"][-1]["factors"])
         found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0}
+        found |= {"beside": [beside], "asking": [beside / 10]}
         state["rounds"][-1]["tried"][name] = found
         state["rounds"][-1]["spent"][name] = {"all": wall}
     choice.keep({**state, "rows": {"train": 20, "dev": 10}})
@@ -287,14 +288,24 @@ def test_a_killed_attempt_is_paid_for(own: Path) -> None:
     spent = choice.state["rounds"][-1]["spent"]["as-written"]
     assert set(spent) == {general, finetune}
     assert all(seconds > 0 for seconds in spent.values())
-    assert choice.left == 0.8 * 60 * 5 - sum(spent.values())
-    choice.charge("as-written", finetune, 60.0)
-    assert choice.left == 0.8 * 60 * 5 - spent[general] - (spent[finetune] + 60.0)
+    before = choice.spent["prepared"]
+    given = 60 * 5 - choice.set_aside(1) - before
+
+    def left() -> float:
+        return pytest.approx(choice.left(1))
+
+    assert left() == given - sum(spent.values())
+    choice.charge(finetune, 60.0, name="as-written")
+    assert left() == given - spent[general] - (spent[finetune] + 60.0)
     # Killed without a word, it went on from a checkpoint: its updates alone took 90 s.
-    choice.charge("as-written", finetune, 20.0, least=90.0)
-    assert choice.left == 0.8 * 60 * 5 - (spent[general] + 90.0)
-    choice.charge(None, "dataset mine", 7.0)
-    assert choice.left == pytest.approx(0.8 * 60 * 5 - spent[general] - 90.0 - 7.0)
+    choice.charge(finetune, 20.0, least=90.0, name="as-written")
+    assert left() == given - (spent[general] + 90.0)
+    choice.charge("dataset mine", 7.0)
+    assert left() == given - spent[general] - 90.0 - 7.0
+    choice.charge("test rows", 3.0, to="judged")
+    assert choice.spent == pytest.approx(
+        {"prepared": before + 7.0, "rounds": spent[general] + 90.0, "judged": 3.0}
+    )
 
 
 @pytest.mark.parametrize(
