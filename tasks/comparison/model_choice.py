@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -406,8 +406,8 @@ def _announced(choice: ModelChoice, turn: Mapping[str, Any]) -> str:
     left, aside = choice.left(seeds), choice.set_aside(seeds)
     return (
         f"{_called(turn)}: {', '.join(turn['factors'])}; {max(left, 0) / 60:.1f} of"
-        f" {choice.minutes:g} minutes are left, and {aside / 60:.1f} set aside for test rows and"
-        " registration"
+        f" {choice.minutes:g} minutes are left for candidates, beside {aside / 60:.1f} for test"
+        " rows and registration"
     )
 
 
@@ -431,11 +431,14 @@ def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
 
 
 def _first(choice: ModelChoice) -> dict[str, Any]:
-    """The round of all candidates, in the most rounds with which none has to be left out."""
+    """The round of all candidates, in the most rounds with which none has to be left out.
+
+    Where even in two every network would be left out that reads text, it is the only round.
+    """
     names, left = list(choice.candidates), choice.left(1)
     rounds = most_rounds(len(names))
     kept, out = _divided(choice, names, left / rounds, 1)
-    while out and rounds > 2:
+    while out and (rounds > 2 or (rounds > 1 and not _any_pretrained(choice, kept))):
         rounds -= 1
         kept, out = _divided(choice, names, left / rounds, 1)
     found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
@@ -461,7 +464,7 @@ def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | N
     else:
         seconds, seeds = choice.left(1) / (len(planned) - number + 1), _seeds(choice, 1)
         kept, out = _divided(choice, names, seconds, 1)
-    anew = len(seeds) > 1 or any(_is_pretrained(choice, name) for name in kept)
+    anew = len(seeds) > 1 or _any_pretrained(choice, kept)
     if seconds <= 0 or len(kept) == 1 or not anew:
         return None
     return _turn(number, planned, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
@@ -485,6 +488,10 @@ def _divided(
     if choice.smoke:
         return dict.fromkeys(names, 1.0), {}
     return factors({name: _expense(choice, name, seeds) for name in names}, seconds, seeds)
+
+
+def _any_pretrained(choice: ModelChoice, names: Iterable[str]) -> bool:
+    return any(_is_pretrained(choice, name) for name in names)
 
 
 def _is_pretrained(choice: ModelChoice, name: str) -> bool:

@@ -1,7 +1,11 @@
-"""A choice as one types it: killed, gone on with, judged once, and its recipe run again."""
+"""A choice as one types it: killed, gone on with, judged once, and its recipe run again.
+
+And one of files of one's own, in the minutes that were given.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import time
@@ -10,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tasks.store.artifacts import Store
+from tests.flows.own_project import CANARY, document, row
 from tests.flows.person import Person, end_all
 
 RECIPE = """
@@ -33,6 +38,10 @@ ASKED = (
     *("--without", "wide", "--without", "fasttext", "--without", "larger"),
     *("--candidate", "still:stages.general="),
     *("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9"),
+    # One row a step: far slower than what was measured on eight, so that it has to be stopped.
+    *("--candidate", "late:stages.general="),
+    *("--candidate", "late:stages.finetune.batch_size=1"),
+    *("--candidate", "late:stages.finetune.budget={epochs: 4000}"),
 )
 
 
@@ -41,6 +50,7 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
     (tmp_path / "mine.yaml").write_text(RECIPE)
     person = Person(tmp_path / "home", tmp_path)
     try:
+        began = time.monotonic()
         process = person.start(*ASKED)
         deadline = time.monotonic() + 300
         while not list(person.home.glob("choices/*/state.json")) or not any(
@@ -53,6 +63,7 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
             time.sleep(0.2)
         process.send_signal(signal.SIGKILL)
         process.wait()
+        killed_after = time.monotonic() - began
         (state,) = person.home.glob("choices/*/state.json")
         before = json.loads(state.read_text())["rounds"][0]
 
@@ -68,7 +79,15 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         ranked = [each["name"] for each in choice["candidates"]]
         assert ranked.index("labels-only") < ranked.index("still")
         assert choice["chosen"] == ranked[0]
-        assert {*ranked, *choice["left_out"]} == {"as-written", "labels-only", "still"}
+        assert {*ranked, *choice["left_out"]} == {"as-written", "labels-only", "still", "late"}
+        assert "late" in choice["left_out"]
+        # Every second of both attempts is charged, but for the killed step's and those at the end.
+        charged = sum(choice["spent"].values())
+        assert answer.seconds - 5 < charged < killed_after + answer.seconds
+        # The recipe asks nothing beside the cheap baseline, so the choice does.
+        (check,) = [c for c in answer.json["summary"]["gate"]["checks"] if "baseline" in c["name"]]
+        assert check["name"] == "accuracy not_below cheap_baseline"
+        assert answer.code == (0 if check["passed"] else 4)
         store = Store(person.home)
         assert len(list(store.entries("evaluation"))) == 2 * len(choice["seeds"])
         stages = {entry.key for entry in store.entries("stage")}
@@ -80,5 +99,38 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         again = person.types("run", "nightly.yaml", "--json")
         assert again.code in (0, 4), again.told()
         assert {entry.key for entry in Store(person.home).entries("stage")} == stages
+    finally:
+        end_all(person.home)
+
+
+@pytest.mark.slow
+def test_a_choice_of_ones_own_files_keeps_to_its_minutes_and_says_so(tmp_path: Path) -> None:
+    with (tmp_path / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, ["id", "text", "label"])
+        table.writeheader()
+        table.writerows(row(number) for number in range(200))
+    texts = "\n".join(document(number)["text"] for number in range(300))
+    (tmp_path / "texts.txt").write_text(texts + "\n", encoding="utf-8")
+    person = Person(tmp_path / "home", tmp_path)
+    try:
+        answer = person.types(
+            *("choose", "--rows", "rows.csv", "--corpus", "texts.txt", "--minutes", "2", "--json")
+        )
+        assert answer.code in (0, 4), answer.told()
+        choice, gate = answer.json["choice"], answer.json["summary"]["gate"]
+        assert answer.seconds < 120 + 10, answer.told()  # what the process takes to end
+        assert sum(choice["spent"].values()) <= answer.seconds
+        assert {"counting", "labels-only", "fasttext"} <= {c["name"] for c in choice["candidates"]}
+        # A word tells the label, so counting has all rows right, at the lowest cost; and is served.
+        assert choice["chosen"] == "counting", answer.told()
+        assert gate["decision"] == "promote"
+        (page,) = person.home.glob("choices/*/page.md")
+        said = page.read_text(encoding="utf-8")
+        assert said.startswith("# counting: ")
+        assert "promoted to champion" in said.splitlines()[0]
+        assert "Counted n-grams are the cheap baseline's own kind" in said
+        assert "Of 2 minutes " in said
+        assert CANARY not in said
+        assert (tmp_path / "choice" / "recipes" / "first.yaml").is_file()
     finally:
         end_all(person.home)
