@@ -5,7 +5,6 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.lifecycle import lifecycle
-from tasks.comparison.budgets import run_entry
 from tasks.comparison.choice_report import show_choice
 from tasks.comparison.compare import compare_runs
 from tasks.comparison.entries import contrasts_of
@@ -14,10 +13,10 @@ from tasks.comparison.model_choice import (
     Meter,
     close_choice,
     close_round,
+    judge_finalists,
     next_round,
     open_choice,
     prepare,
-    survivors,
     try_candidate,
 )
 from tasks.orchestration.failures import says_what_next
@@ -61,13 +60,10 @@ def choose(
         for name in turn["factors"]:
             try_candidate(choice, turn, name)
         close_round(choice)
+    entries, runs = judge_finalists(choice)
     with Meter(choice, to=JUDGING) as meter:
-        meter.begin("test rows")
-        entries = survivors(choice)
-        runs = {entry.name: [run_entry(entry, seed) for seed in entry.seeds] for entry in entries}
-        comparison = compare_runs(entries, runs, None, contrasts_of(entries))
-        meter.lap()
         meter.begin("registration")
+        comparison = compare_runs(entries, runs, None, contrasts_of(entries))
         summary = lifecycle(recipe, list(entries[0].overrides), smoke, return_state=True).result()
     close_choice(choice)
     assert isinstance(summary, dict)

@@ -171,7 +171,8 @@ def _once(pretrained: Sequence[str]) -> list[str]:
 
 def _caution(choice: Mapping[str, Any]) -> str:
     """How far the scores of the first round can be trusted."""
-    seeds = "at one seed" if choice["rounds"] > 1 else f"at {len(choice['seeds'])} seeds"
+    many = len(choice["seeds"]) if choice["rounds"] == 1 else 1
+    seeds = "at one seed" if many == 1 else f"at {many} seeds"
     small = (
         "small differences"
         if choice["metric"] in OF_LIKELIHOOD

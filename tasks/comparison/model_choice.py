@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any
+from statistics import fmean, median, stdev
+from typing import TYPE_CHECKING, Any
 
 from corpora.prepared import prepared_rows
 from fourstage.digests import canonical, digest, write_atomically
@@ -26,11 +26,12 @@ from fourstage.errors import Interrupted, RecipeError
 from fourstage.recipe.resolved import as_recipe
 from fourstage.settings import home
 from fourstage.terminal import say
+from tasks.comparison.budgets import run_entry
 from tasks.comparison.candidates import Candidate, candidates_of
 from tasks.comparison.choice_gate import not_below_baseline, told
 from tasks.comparison.halving import Expense, best_first, factors, most_rounds, sizes
-from tasks.comparison.participants import Entry, pretraining_stages
-from tasks.planning.forecast import Cost, costs_from_scratch, stage_costs
+from tasks.comparison.participants import Entry, SeedRun, pretraining_stages
+from tasks.planning.forecast import Cost, costs_from_scratch, stage_costs, tokens_per_second
 from tasks.planning.layout import Plan, stage_settings
 from tasks.planning.plan import plan_recipe
 from tasks.run.recipe_run import open_run
@@ -38,8 +39,12 @@ from tasks.store.artifacts import store
 from tasks.store.step_names import EVALUATION, dataset_step, measurement_step, stage_step
 from tasks.store.steps import Bound, PreviousArtifacts, look_ahead
 
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+
 FOLDER = "choices"
 STATE, FORMAT = "state.json", 2  # a stopped choice with another format starts anew
+PLANNED = 0.8  # share of a round's seconds that is planned, since speeds are estimates
 BESIDE = 10.0  # seconds of a stage beside its training until that is measured
 ASKED = 2.0  # seconds to answer the dev rows until that is measured
 # What follows the rounds, in stages without their training: a finalist at a seed is packaged and
@@ -186,6 +191,25 @@ class ModelChoice:
         """
         first = next((turn["tried"] for turn in self.state["rounds"]), {})
         return max((s for tried in first.values() for s in tried["asking"]), default=ASKED)
+
+    @property
+    def pace(self) -> float:
+        """How many times as long as the formula says a stage of the recipe's network takes here.
+
+        So far as it was measured, else 1. A busy machine slows the networks that were not measured
+        as well.
+        """
+        recipe, costs = self.whole.recipe, _costs(self.whole)
+        found = [
+            _by_formula(recipe, stage) / costs[stage.name].tokens_per_second
+            for stage in recipe.last_network
+            if stage.name in costs and costs[stage.name].measured
+        ]
+        return median(found) if found else 1.0
+
+    def seconds(self, cost: Cost) -> float:
+        """Estimated training time of a stage."""
+        return (cost.seconds or 0.0) * (1.0 if cost.measured else self.pace)
 
     @property
     def _tried(self) -> list[dict[str, Any]]:
@@ -425,7 +449,7 @@ def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
     free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
     if not free:
         return _first(choice)
-    shortest = sorted(free, key=lambda name: sum(_seconds(choice.plans[name])))
+    shortest = sorted(free, key=lambda name: _expense(choice, name, 1, tried=False).finetuning)
     kept = dict.fromkeys(shortest, 1.0)
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 
@@ -444,8 +468,9 @@ def _first(choice: ModelChoice) -> dict[str, Any]:
     found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
     if len(found) == 1:  # the first round is the last one
         rounds = 1
-        kept, more, seeds = _at_most_seeds(choice, list(kept))
-        out = {**out, **more}
+        if len(kept) <= FINALISTS:
+            kept, more, seeds = _at_most_seeds(choice, list(kept))
+            out = {**out, **more}
     return _turn(1, found, seconds=left / rounds, seeds=seeds, factors=kept, left_out=out)
 
 
@@ -487,7 +512,8 @@ def _divided(
     """Factors of a round's candidates, and what those left out were short of (`factors`)."""
     if choice.smoke:
         return dict.fromkeys(names, 1.0), {}
-    return factors({name: _expense(choice, name, seeds) for name in names}, seconds, seeds)
+    expenses = {name: _expense(choice, name, seeds) for name in names}
+    return factors(expenses, PLANNED * seconds, seeds)
 
 
 def _any_pretrained(choice: ModelChoice, names: Iterable[str]) -> bool:
@@ -501,103 +527,96 @@ def _is_pretrained(choice: ModelChoice, name: str) -> bool:
 def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> None:
     """Train a candidate with a round's budget and score it on the dev rows, if there is time.
 
-    One that may take longer than what is left is left out, and one that does is stopped. What it
-    costs is written down step by step. Of an attempt that is killed inside a stage, the updates up
-    to the last checkpoint are paid for when the stage is finished.
+    A seed that may take longer than what is left is not begun, and one that does is stopped; a
+    candidate without any is left out. What it costs is written down step by step. Of an attempt
+    that is killed inside a stage, the updates up to the last checkpoint are paid for when the stage
+    is finished.
     """
     if name in turn["tried"] or name in turn["left_out"]:
         return
-    where, seeds = _called(turn), turn["seeds"]
-    plans = _plans(choice, name, turn["factors"][name], seeds)
     # The first of all has no limit: there has to be one that can be chosen.
     bounded = any(each["tried"] for each in choice.state["rounds"])
-    left = max(choice.left(len(seeds)) - choice.clock.passed, 0.0)
-    if bounded and (expected := _expected(choice, plans)) > left:
-        _leave_out(choice, name, expected - left)
-        return
-    say(f"{where}: {name}")
-    try:
-        tried = _train(choice, name, plans, left if bounded else None)
-    except Interrupted as interruption:
-        if interruption.signal_number or not bounded or choice.left(len(seeds)) > 0:
-            raise
-        _leave_out(choice, name, 0.0)
-        return
-    say(f"{where}: {name}: {choice.metric} {fmean(tried['scores']):.4f} on dev rows")
-    state = choice.state
-    state["rounds"][-1]["tried"][name] = tried
-    choice.keep(state)
-
-
-def _plans(choice: ModelChoice, name: str, factor: float, seeds: Sequence[int]) -> dict[int, Plan]:
-    """A candidate's plan at each seed."""
-    made = choice.overrides(name, factor, seeds)
-    return {seed: plan_recipe(choice.recipe, made, choice.smoke, seed) for seed in seeds}
-
-
-def _expected(choice: ModelChoice, plans: Mapping[int, Plan]) -> float:
-    """Seconds that a candidate's stages may take which are not in the store."""
-    previous, seconds, known = PreviousArtifacts(store()), 0.0, set()
-    for plan in plans.values():
-        prospects = list(look_ahead(list(plan.steps.values()), store()))
-        for cost in stage_costs(plan.recipe, prospects, previous):
-            finetune = plan.recipe.finetune
-            if finetune is not None and cost.stage == finetune.name:
-                seconds += choice.asking
-            elif cost.stage in known:
-                continue  # the seeds share it
-            known.add(cost.stage)
-            seconds += choice.beside + (cost.seconds or 0.0)
-    return seconds
-
-
-def _leave_out(choice: ModelChoice, name: str, missing: float) -> None:
-    """Note that the minutes did not suffice for a candidate of the last round."""
-    state = choice.state
-    turn = state["rounds"][-1]
-    turn["left_out"][name] = missing
-    choice.keep(state)
-    why = f"needs {missing:.0f} s more than are left" if missing else "did not end in what was left"
-    say(f"{_called(turn)}: {name} is left out: it {why}")
-
-
-def _train(
-    choice: ModelChoice, name: str, plans: Mapping[int, Plan], limit: float | None
-) -> dict[str, Any]:
-    """Train a candidate at each seed and score it on the dev rows.
-
-    Returns:
-        Its ``scores`` by seed, ``tokens`` and ``seconds`` of training; seconds ``beside`` the
-        training of each stage that was made, and ``asking`` about the dev rows.
-    """
-    end = None if limit is None else time.monotonic() + limit
-    found: dict[str, Any] = {"scores": [], "tokens": 0, "seconds": 0.0, "beside": [], "asking": []}
+    say(f"{_called(turn)}: {name}")
+    tried: dict[str, Any] = {
+        **{"scores": [], "tokens": 0, "seconds": 0.0},
+        **{"beside": [], "asking": []},
+    }
+    made = choice.overrides(name, turn["factors"][name], turn["seeds"])
+    missing = 0.0
     with Meter(choice, name) as meter:
-        for number, (seed, plan) in enumerate(plans.items()):
-            finetune = plan.recipe.finetune
-            assert finetune is not None
-            stages = []
-            with open_run(plan, end) as run:
-                for stage in plan.recipe.stages:
-                    step = stage_step(stage.name)
-                    meter.begin(f"{step} at seed {seed}")
-                    stages.append(run.make(step))
-                    trained = stages[-1].notes["seconds"]
-                    if run.status[step] == "made":
-                        found["beside"].append(max(meter.lap(least=trained) - trained, 0.0))
-                    else:
-                        meter.lap()
-                step = measurement_step(finetune.name)
-                meter.begin(f"{step} at seed {seed}")
-                measured = run.make(step)
-                passed = meter.lap()
-                if run.status[step] == "made":
-                    found["asking"].append(passed)
-            found["scores"].append(measured.facts["task_metric"]["value"])
-            found["tokens"] = sum(stage.facts["tokens"] for stage in stages)
-            counted = stages if number == 0 else stages[-1:]
-            found["seconds"] += sum(stage.notes["seconds"] for stage in counted)
-    return found
+        for number, seed in enumerate(turn["seeds"]):
+            plan = plan_recipe(choice.recipe, made, choice.smoke, seed)
+            meter.begin(f"plan at seed {seed}")
+            meter.lap()
+            left = max(choice.left(number + 1), 0.0) if bounded or number else None
+            if left is not None and (missing := _expected(choice, plan) - left) > 0:
+                break
+            try:
+                _train(plan, seed, meter, tried, left)
+            except Interrupted as interruption:
+                meter.lap()
+                if interruption.signal_number or left is None or choice.left(number + 1) > 0:
+                    raise
+                break
+    where = f"{_called(turn)}: {name}"
+    state = choice.state
+    if tried["scores"]:
+        say(f"{where}: {choice.metric} {fmean(tried['scores']):.4f} on dev rows")
+        state["rounds"][-1]["tried"][name] = tried
+    else:
+        needs = (
+            f"needs {missing:.0f} s more than are left" if missing > 0 else "did not end in time"
+        )
+        say(f"{where} is left out: it {needs}")
+        state["rounds"][-1]["left_out"][name] = max(missing, 0.0)
+    choice.keep(state)
+
+
+def _expected(choice: ModelChoice, plan: Plan) -> float:
+    """Seconds that those stages of a plan may take which are not in the store."""
+    prospects = list(look_ahead(list(plan.steps.values()), store()))
+    costs = stage_costs(plan.recipe, prospects, PreviousArtifacts(store()))
+    seconds = sum(choice.beside + choice.seconds(cost) for cost in costs)
+    return seconds + (choice.asking if costs else 0.0)
+
+
+def _train(plan: Plan, seed: int, meter: Meter, tried: dict[str, Any], limit: float | None) -> None:
+    """Train a candidate at a seed and score it on the dev rows, in so many seconds.
+
+    Args:
+        plan: Its plan at the seed.
+        seed: The seed.
+        meter: What is charged.
+        tried: Gets its score and what it took: ``seconds`` of training, those ``beside`` the
+            training of each stage that was made, and those of ``asking`` about the dev rows.
+        limit: Seconds after which no stage may train any more.
+
+    Raises:
+        Interrupted: The seconds have passed.
+    """
+    finetune = plan.recipe.finetune
+    assert finetune is not None
+    stages = []
+    with open_run(plan, None if limit is None else time.monotonic() + limit) as run:
+        for stage in plan.recipe.stages:
+            step = stage_step(stage.name)
+            meter.begin(f"{step} at seed {seed}")
+            stages.append(run.make(step))
+            trained = stages[-1].notes["seconds"]
+            if run.status[step] == "made":
+                tried["beside"].append(max(meter.lap(least=trained) - trained, 0.0))
+            else:
+                meter.lap()
+        step = measurement_step(finetune.name)
+        meter.begin(f"{step} at seed {seed}")
+        measured = run.make(step)
+        passed = meter.lap()
+        if run.status[step] == "made":
+            tried["asking"].append(passed)
+    counted = stages[-1:] if tried["scores"] else stages  # the seeds share what is before
+    tried["seconds"] += sum(stage.notes["seconds"] for stage in counted)
+    tried["tokens"] = sum(stage.facts["tokens"] for stage in stages)
+    tried["scores"].append(measured.facts["task_metric"]["value"])
 
 
 def close_round(choice: ModelChoice) -> None:
@@ -627,11 +646,45 @@ def close_choice(choice: ModelChoice) -> None:
 def survivors(choice: ModelChoice) -> list[Entry]:
     """The two best of the last round, the chosen one first, as entries of a comparison.
 
-    Their gate asks what `not_below_baseline` says.
+    Their seeds are those that both were trained at. Their gate asks what `not_below_baseline` says.
     """
     turn = choice.state["rounds"][-1]
-    finalists = turn["best"][:FINALISTS]
-    return [choice.entry(name, turn["factors"][name], turn["seeds"]) for name in finalists]
+    finalists, seeds = turn["best"][:FINALISTS], _seeds_of_both(turn)
+    entries = [choice.entry(name, turn["factors"][name], turn["seeds"]) for name in finalists]
+    return [_at_seeds(entry, seeds) for entry in entries]
+
+
+def _seeds_of_both(turn: Mapping[str, Any]) -> list[int]:
+    """The seeds at which all finalists were trained."""
+    tried = [turn["tried"][name] for name in turn["best"][:FINALISTS]]
+    return turn["seeds"][: min(len(each["scores"]) for each in tried)]
+
+
+def _at_seeds(entry: Entry, seeds: Sequence[int]) -> Entry:
+    return replace(entry, seeds=tuple(seeds), together=len(seeds))
+
+
+def judge_finalists(choice: ModelChoice) -> tuple[list[Entry], dict[str, list[SeedRun]]]:
+    """Score the `survivors` on the test rows, seed by seed as long as the minutes allow it.
+
+    Returns:
+        The survivors with the seeds that were judged, and the runs of each by its name.
+    """
+    entries = survivors(choice)
+    runs: dict[str, list[SeedRun]] = {entry.name: [] for entry in entries}
+    most, seeds = 0.0, entries[0].seeds
+    with Meter(choice, to=JUDGING) as meter:
+        for number, seed in enumerate(seeds):
+            left = 60 * choice.minutes - sum(choice.spent.values()) - REGISTERED * choice.beside
+            if number and most > left:
+                say(f"the minutes allow only {number} of {len(seeds)} seeds on the test rows")
+                seeds = seeds[:number]
+                break
+            meter.begin(f"test rows at seed {seed}")
+            for entry in entries:
+                runs[entry.name].append(run_entry(entry, seed))
+            most = max(most, meter.lap())
+    return [_at_seeds(entry, seeds) for entry in entries], runs
 
 
 def table_of(choice: ModelChoice) -> dict[str, Any]:
@@ -665,7 +718,7 @@ def table_of(choice: ModelChoice) -> dict[str, Any]:
         "train_rows": state["rows"].get("train", 0),
         "rounds": state["rounds"][-1]["number"],
         "planned_rounds": len(state["rounds"][-1]["sizes"]),
-        "seeds": state["rounds"][-1]["seeds"],
+        "seeds": _seeds_of_both(state["rounds"][-1]),
         "chosen": ranked[0],
         "stages": [stage.name for stage in pretraining_stages(choice.whole.recipe)],
         "pretrained": [n for n in turns[-1]["best"][:FINALISTS] if _is_pretrained(choice, n)],
@@ -687,8 +740,15 @@ def _seeds(choice: ModelChoice, count: int) -> list[int]:
     return [finetune.seed + i for i in range(1 if choice.smoke else count)]
 
 
-def _expense(choice: ModelChoice, name: str, seeds: int) -> Expense:
-    """What a candidate costs as written."""
+def _expense(choice: ModelChoice, name: str, seeds: int, tried: bool = True) -> Expense:
+    """What a candidate costs as written.
+
+    Args:
+        choice: The choice.
+        name: The candidate.
+        seeds: Of fine-tuning.
+        tried: Whether what has only labels was trained at its first seed.
+    """
     plan = choice.plans[name]
     costs = _costs(plan)
     finetune = plan.recipe.finetune
@@ -696,22 +756,26 @@ def _expense(choice: ModelChoice, name: str, seeds: int) -> Expense:
     stages, before = {}, []
     for stage in pretraining_stages(plan.recipe):
         before.append(dict(stage_settings(stage)))
-        stages[digest(before)] = costs[stage.name].seconds or 0.0
+        stages[digest(before)] = choice.seconds(costs[stage.name])
     read = [costs[stage.name] for stage in pretraining_stages(plan.recipe)]
     tokens = sum(cost.tokens or 0.0 for cost in read)
     passes = max((n for cost in read for n in cost.passes.values()), default=0.0)
     most = max(1.0, MOST_PASSES / passes) if passes else 1.0
     least = LEAST_TOKENS / tokens if tokens else 0.0
-    finetuning = (costs[finetune.name].seconds or 0.0) + choice.beside + choice.asking
-    if not stages:  # its first seed is trained already
+    finetuning = choice.seconds(costs[finetune.name]) + choice.beside + choice.asking
+    if tried and not stages:
         finetuning *= (seeds - 1) / seeds
     network = canonical({"family": plan.recipe.family, **plan.recipe.network})
     return Expense(stages, finetuning, network, least, most, choice.beside)
 
 
-def _seconds(plan: Plan) -> list[float]:
-    """Of each stage as written."""
-    return [cost.seconds or 0.0 for cost in _costs(plan).values()]
+def _by_formula(recipe: ResolvedRecipe, stage: ResolvedStage) -> float:
+    """Tokens per second of a stage on a machine of which nothing is known."""
+    vocabulary = (stage.tokenizer or recipe.tokenizer).vocabulary_size
+    speed, _ = tokens_per_second(
+        stage.family, stage.network, vocabulary, (), trains_itself=stage.trains_itself
+    )
+    return speed
 
 
 def _costs(plan: Plan) -> dict[str, Cost]:

@@ -89,7 +89,9 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         assert check["name"] == "accuracy not_below cheap_baseline"
         assert answer.code == (0 if check["passed"] else 4)
         store = Store(person.home)
-        assert len(list(store.entries("evaluation"))) == 2 * len(choice["seeds"])
+        assert len(list(store.entries("evaluation"))) == sum(
+            len(recipe["seeds"]) for recipe in answer.json["comparison"]["recipes"]
+        )
         stages = {entry.key for entry in store.entries("stage")}
 
         (page,) = person.home.glob("choices/*/page.md")
