@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ from tasks.comparison.model_choice import (
     table_of,
     try_candidate,
 )
+from tasks.planning.forecast import costs_from_scratch
 from tasks.planning.plan import plan_recipe
+from tasks.store.artifacts import Findings, store
+from tasks.store.steps import PreviousArtifacts
 from tests.corpora.made_up import rows, write
 
 
@@ -325,6 +329,24 @@ def test_the_minutes_begin_with_the_command_and_keep_some_for_what_follows(own: 
     assert choice.set_aside(3) == pytest.approx(3 * 2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
     spent = sum(choice.spent.values())
     assert choice.left(3) == pytest.approx(300 - spent - choice.set_aside(3))
+
+
+def test_a_network_that_was_not_measured_is_as_slow_as_the_recipes_was(own: Path) -> None:
+    choice = open_choice("mine", [], False, 5.0)
+    (cost,) = costs_from_scratch(choice.whole.recipe, (), PreviousArtifacts(store()))
+    assert choice.pace == 1.0
+    stage = choice.whole.recipe.finetune
+    assert stage is not None
+    settings = {"family": stage.family, "network": dict(stage.network), "head": stage.head}
+
+    def make(_: Path) -> Findings:
+        return Findings({}, {"tokens_per_second": cost.tokens_per_second / 4})
+
+    store().make("stage", "stage finetune", {"settings": settings}, make)
+    assert choice.pace == pytest.approx(4.0)
+    tokens = replace(cost, tokens=600.0, seconds=6.0)
+    assert choice.seconds(tokens) == pytest.approx(24.0), "a formula's seconds"
+    assert choice.seconds(replace(tokens, measured=True)) == 6.0
 
 
 def test_a_candidate_that_can_not_finish_is_not_begun(own: Path) -> None:
