@@ -449,7 +449,7 @@ def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
     free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
     if not free:
         return _first(choice)
-    shortest = sorted(free, key=lambda name: _expense(choice, name, 1, tried=False).finetuning)
+    shortest = sorted(free, key=lambda name: _expense(choice, name, 1).finetuning)
     kept = dict.fromkeys(shortest, 1.0)
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 
@@ -740,15 +740,8 @@ def _seeds(choice: ModelChoice, count: int) -> list[int]:
     return [finetune.seed + i for i in range(1 if choice.smoke else count)]
 
 
-def _expense(choice: ModelChoice, name: str, seeds: int, tried: bool = True) -> Expense:
-    """What a candidate costs as written.
-
-    Args:
-        choice: The choice.
-        name: The candidate.
-        seeds: Of fine-tuning.
-        tried: Whether what has only labels was trained at its first seed.
-    """
+def _expense(choice: ModelChoice, name: str, seeds: int) -> Expense:
+    """What a candidate costs as written."""
     plan = choice.plans[name]
     costs = _costs(plan)
     finetune = plan.recipe.finetune
@@ -763,7 +756,8 @@ def _expense(choice: ModelChoice, name: str, seeds: int, tried: bool = True) -> 
     most = max(1.0, MOST_PASSES / passes) if passes else 1.0
     least = LEAST_TOKENS / tokens if tokens else 0.0
     finetuning = choice.seconds(costs[finetune.name]) + choice.beside + choice.asking
-    if tried and not stages:
+    if not stages and any(name in turn["tried"] for turn in choice.state["rounds"]):
+        # Its first seed is trained already.
         finetuning *= (seeds - 1) / seeds
     network = canonical({"family": plan.recipe.family, **plan.recipe.network})
     return Expense(stages, finetuning, network, least, most, choice.beside)

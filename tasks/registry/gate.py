@@ -301,7 +301,7 @@ def _not_below_baseline(metric: str, challenger: Evidence) -> Check:
     """Check that the cheap baseline's score is not the better one, without a test."""
     floor, value = challenger.baseline.get(metric), challenger.metrics.get(metric)
     fine = floor is not None and value is not None and value >= floor
-    says = "" if fine else f"{challenger.rival} is better, or was not measured"
+    says = f"{challenger.rival} gets {_figure(floor)}"
     return Check(
         f"{metric} {NOT_BELOW_BASELINE} {BASELINE}",
         fine,
