@@ -461,10 +461,14 @@ def _first(choice: ModelChoice) -> dict[str, Any]:
     """
     names, left = list(choice.candidates), choice.left(1)
     rounds = most_rounds(len(names))
-    kept, out = _divided(choice, names, left / rounds, 1)
-    while out and (rounds > 2 or (rounds > 1 and not _any_pretrained(choice, kept))):
+    kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
+    while out and rounds > 2:
         rounds -= 1
-        kept, out = _divided(choice, names, left / rounds, 1)
+        kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
+    if out and rounds > 1 and not _any_pretrained(choice, kept):
+        rounds = 1
+        # All of it: what is stopped takes no time that another round could use.
+        kept, out = _divided(choice, names, left, 1)
     found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
     if len(found) == 1:  # the first round is the last one
         rounds = 1
@@ -488,7 +492,7 @@ def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | N
         kept, out, seeds = _at_most_seeds(choice, names)
     else:
         seconds, seeds = choice.left(1) / (len(planned) - number + 1), _seeds(choice, 1)
-        kept, out = _divided(choice, names, seconds, 1)
+        kept, out = _divided(choice, names, PLANNED * seconds, 1)
     anew = len(seeds) > 1 or _any_pretrained(choice, kept)
     if seconds <= 0 or len(kept) == 1 or not anew:
         return None
@@ -499,10 +503,11 @@ def _at_most_seeds(
     choice: ModelChoice, names: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, float], list[int]]:
     """The last round at as many seeds as leave none out: factors, what is left out, seeds."""
-    for count in range(LAST_SEEDS, 0, -1):
-        kept, out = _divided(choice, names, choice.left(count), count)
-        if not out:
-            break
+    count = LAST_SEEDS
+    kept, out = _divided(choice, names, PLANNED * choice.left(count), count)
+    while out and count > 1:
+        count -= 1
+        kept, out = _divided(choice, names, PLANNED * choice.left(count), count)
     return kept, out, _seeds(choice, count)
 
 
@@ -513,7 +518,7 @@ def _divided(
     if choice.smoke:
         return dict.fromkeys(names, 1.0), {}
     expenses = {name: _expense(choice, name, seeds) for name in names}
-    return factors(expenses, PLANNED * seconds, seeds)
+    return factors(expenses, seconds, seeds)
 
 
 def _any_pretrained(choice: ModelChoice, names: Iterable[str]) -> bool:
