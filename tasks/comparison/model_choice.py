@@ -28,7 +28,7 @@ from fourstage.settings import home
 from fourstage.terminal import say
 from tasks.comparison.budgets import run_entry
 from tasks.comparison.candidates import Candidate, candidates_of
-from tasks.comparison.choice_gate import not_below_baseline, told
+from tasks.comparison.choice_gate import COUNTED, not_below_baseline, told
 from tasks.comparison.halving import Expense, best_first, factors, most_rounds, sizes
 from tasks.comparison.participants import Entry, SeedRun, pretraining_stages
 from tasks.planning.forecast import Cost, costs_from_scratch, stage_costs, tokens_per_second
@@ -445,11 +445,15 @@ def _turn(number: int, sizes: Sequence[int], **said: object) -> dict[str, Any]:
 
 
 def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
-    """The candidates that have only labels, the shortest first; if there are none, all."""
+    """The candidates that have only labels, the shortest first; if there are none, all.
+
+    Counting is shorter than the formula for networks says.
+    """
     free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
     if not free:
         return _first(choice)
     shortest = sorted(free, key=lambda name: _expense(choice, name, 1).finetuning)
+    shortest.sort(key=lambda name: choice.plans[name].recipe.family != COUNTED)
     kept = dict.fromkeys(shortest, 1.0)
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 

@@ -33,7 +33,7 @@ evaluate: {metrics: [accuracy]}
 promote: {model: mine}
 """
 ASKED = (
-    *("choose", "mine.yaml", "--minutes", "2", "--json"),
+    *("choose", "mine.yaml", "--minutes", "4", "--json"),
     *("--without", "counting", "--without", "wide-labels-only"),
     *("--without", "wide", "--without", "fasttext", "--without", "larger"),
     *("--candidate", "still:stages.general="),
@@ -80,7 +80,7 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         assert choice["chosen"] == ranked[0]
         assert {*ranked, *choice["left_out"]} == {"as-written", "labels-only", "still", "late"}
         assert "late" in choice["left_out"]
-        assert killed_after + answer.seconds < 120 + 15
+        assert killed_after + answer.seconds < 4 * 60 + 15
         # Every second of both attempts is charged, but for the killed step's and those at the end.
         charged = sum(choice["spent"].values())
         assert answer.seconds - 5 < charged < killed_after + answer.seconds
@@ -116,13 +116,12 @@ def test_a_choice_of_ones_own_files_keeps_to_its_minutes_and_says_so(tmp_path: P
     person = Person(tmp_path / "home", tmp_path)
     try:
         answer = person.types(
-            *("choose", "--rows", "rows.csv", "--corpus", "texts.txt", "--minutes", "2", "--json")
+            *("choose", "--rows", "rows.csv", "--corpus", "texts.txt", "--minutes", "3", "--json")
         )
         assert answer.code in (0, 4), answer.told()
         choice, gate = answer.json["choice"], answer.json["summary"]["gate"]
-        assert answer.seconds < 120 + 10, answer.told()  # what the process takes to end
+        assert answer.seconds < 3 * 60 + 15, answer.told()  # what the process takes to end
         assert sum(choice["spent"].values()) <= answer.seconds
-        assert {"counting", "labels-only", "fasttext"} <= {c["name"] for c in choice["candidates"]}
         # A word tells the label, so counting has all rows right, at the lowest cost; and is served.
         assert choice["chosen"] == "counting", answer.told()
         assert gate["decision"] == "promote"
@@ -131,7 +130,7 @@ def test_a_choice_of_ones_own_files_keeps_to_its_minutes_and_says_so(tmp_path: P
         assert said.startswith("# counting: ")
         assert "promoted to champion" in said.splitlines()[0]
         assert "Counted n-grams are the cheap baseline's own kind" in said
-        assert "Of 2 minutes " in said
+        assert "Of 3 minutes " in said
         assert CANARY not in said
         assert (tmp_path / "choice" / "recipes" / "first.yaml").is_file()
     finally:

@@ -205,7 +205,9 @@ SCORES = {name: 1 - n / 10 for n, name in enumerate(RANKED)}
 def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> None:
     asked = ("quickstart", [], True, 60.0)
     choice = open_choice(*asked)
-    found = []
+    found, first = [], next_round(choice)
+    assert first is not None
+    assert next(iter(first["factors"])) == "counting", "the shortest, which is always finished"
     while turn := next_round(choice):
         found.append(len(turn["factors"]))
         # Whoever starts it again finds the round as it was divided.
