@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any
@@ -379,6 +380,7 @@ def prepare(choice: ModelChoice) -> None:
     )
     with Meter(choice) as meter, open_run(choice.whole) as run:
         meter.begin("start")
+        import_module("models.training.trainer")  # else the first stage would seem to cost more
         meter.lap()
         names = [step.name for step in choice.whole.of_kind(*READ, "contract")]
         if baseline := choice.whole.steps[EVALUATION].inputs.get("baseline"):
