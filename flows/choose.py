@@ -5,16 +5,18 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.lifecycle import lifecycle
-from tasks.comparison.budgets import run_entry
 from tasks.comparison.choice_report import show_choice
 from tasks.comparison.compare import compare_runs
 from tasks.comparison.entries import contrasts_of
 from tasks.comparison.model_choice import (
+    JUDGING,
+    Meter,
+    close_choice,
     close_round,
+    judge_finalists,
     next_round,
     open_choice,
     prepare,
-    survivors,
     try_candidate,
 )
 from tasks.orchestration.failures import says_what_next
@@ -30,6 +32,7 @@ def choose(
     minutes: float = 60.0,
     candidates: list[str] | None = None,
     without: list[str] | None = None,
+    begun: float | None = None,
 ) -> dict:
     """Try candidates in rounds on the dev rows, judge the last two on the test rows, register one.
 
@@ -39,23 +42,29 @@ def choose(
         recipe: Name or path of a recipe with labels.
         overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
-        minutes: How long the rounds may take, about, with what follows them.
+        minutes: How long it may take in all. No stage is trained beyond what test rows and
+            registration are expected to need, but what reads data and judges is not cut off.
         candidates: Further candidates, as ``NAME:a.b=c``; a name that comes again adds a setting.
         without: Names of candidates to leave out.
+        begun: Seconds since the epoch at which the minutes began; by default now.
 
     Returns:
         ``choice`` with all rounds, ``comparison`` of the last two on the test rows, and the
         ``summary`` of the chosen recipe's run with gate and model.
     """
-    choice = open_choice(recipe, overrides or [], smoke, minutes, candidates or [], without or [])
+    choice = open_choice(
+        recipe, overrides or [], smoke, minutes, candidates or [], without or [], begun
+    )
     prepare(choice)
     while turn := next_round(choice):
         for name in turn["factors"]:
             try_candidate(choice, turn, name)
         close_round(choice)
-    entries = survivors(choice)
-    runs = {entry.name: [run_entry(entry, seed) for seed in entry.seeds] for entry in entries}
-    comparison = compare_runs(entries, runs, None, contrasts_of(entries))
-    summary = lifecycle(recipe, list(entries[0].overrides), smoke, return_state=True).result()
+    entries, runs = judge_finalists(choice)
+    with Meter(choice, to=JUDGING) as meter:
+        meter.begin("registration")
+        comparison = compare_runs(entries, runs, None, contrasts_of(entries))
+        summary = lifecycle(recipe, list(entries[0].overrides), smoke, return_state=True).result()
+    close_choice(choice)
     assert isinstance(summary, dict)
     return show_choice(choice, comparison, summary)

@@ -16,7 +16,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "latency_ms": ("p50_at_most", "p95_at_most"),
     "size_mb": ("at_most",),
 }
-METRIC_RULES = ("at_least", "at_most", "above", "not_below_champion_by")
+METRIC_RULES = ("at_least", "at_most", "above", "not_below", "not_below_champion_by")
 SLICE_RULES = ("at_least", "at_most")
 LOWER_RULES = ("at_most", "not_above_champion_by")  # of a metric of which lower is better
 TESTS = ("not_below_champion_by", "not_above_champion_by")

@@ -776,6 +776,8 @@ class Requirement(Part):
     """Largest value."""
     above: Literal["cheap_baseline"] | None = None
     """Lead over TF-IDF of words and characters with a linear SVM, beyond chance."""
+    not_below: Literal["cheap_baseline"] | None = None
+    """A score that is no lower than that baseline's, whatever chance explains."""
     not_below_champion_by: (
         Annotated[
             Annotated[float, Field(ge=0, le=1), Tag("text")]

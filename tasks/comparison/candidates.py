@@ -21,6 +21,7 @@ from fourstage.recipe.from_nothing import (
 from fourstage.recipe.search import in_yaml
 from models.catalogue import literals
 from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
+from tasks.comparison.choice_gate import COUNTED, without_lead
 from tasks.comparison.participants import pretraining_stages
 from tasks.comparison.variants import parse_variants, variant_overrides
 from tasks.planning.plan import resolve_recipe
@@ -240,12 +241,12 @@ def _counting(whole: ResolvedRecipe, left_out: tuple[str, ...]) -> Settings:
     """
     finetune = whole.finetune
     assert finetune is not None
-    if finetune.family == "tfidf":
+    if finetune.family == COUNTED:
         return {}
     place = f"stages.{finetune.name}.head.{finetune.head}.wide"
     # The weights before the first update are one choice.
     wide = [f"{place}=true", *_selecting(whole, finetune)]
-    alone = (*_labels_alone(whole), "family=tfidf", "size=tiny", *wide)
+    alone = (*_labels_alone(whole), *without_lead(whole), f"family={COUNTED}", "size=tiny", *wide)
     found: Settings = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}

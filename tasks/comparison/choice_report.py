@@ -59,6 +59,8 @@ def choice_page(table: Mapping[str, Any]) -> str:
         f" round{'s' * (choice['rounds'] > 1)}; the score of the best of several is too good an"
         f" estimate. {_judged(len(comparison['recipes']))} then judged once on the"
         f" {comparison['split']} rows: {headline(comparison)}",
+        *_gate(table),
+        time_taken(choice),
         *_apart(choice),
         *_once(choice["pretrained"]),
         "## What was tried",
@@ -66,9 +68,9 @@ def choice_page(table: Mapping[str, Any]) -> str:
     ]
     if choice["left_out"]:
         parts.append(
-            "Left out, since the minutes allow too little pre-training: "
+            "Left out, since the minutes were too few: "
             + "; ".join(
-                f"{name} ({of['about']}) is {of['seconds'] / 60:.1f} minutes a round short"
+                f"{name} ({of['about']}) {_short(of['seconds'])}"
                 for name, of in choice["left_out"].items()
             )
             + "."
@@ -89,6 +91,36 @@ def choice_page(table: Mapping[str, Any]) -> str:
         )
     parts.append(f"The chosen recipe with every value: `{choice['folder']}/{CHOSEN}`.")
     return "\n\n".join(parts) + "\n"
+
+
+def _short(seconds: float) -> str:
+    return f"is {seconds / 60:.1f} minutes a round short" if seconds else "did not end in time"
+
+
+def _gate(table: Mapping[str, Any]) -> list[str]:
+    """What the gate decided and why, and what the choice made it ask."""
+    gate = table["summary"].get("gate") or {}
+    reason = gate.get("reason", "")
+    said = [table["choice"]["gate"], f"The gate: {reason}" if reason else ""]
+    told = [each.removesuffix(".") + "." for each in (*said, *gate.get("warnings", ())) if each]
+    return [" ".join(told)] if gate and told else []
+
+
+def time_taken(choice: Mapping[str, Any]) -> str:
+    """What the minutes were spent on, and how many were used."""
+    spent, given = choice["spent"], choice["minutes"]
+    used = sum(spent.values()) / 60
+    said = (
+        f"Of {given:g} minutes {used:.1f} were used, from the command's start:"
+        f" {spent['prepared'] / 60:.1f} to start and read the data, {spent['rounds'] / 60:.1f} for"
+        f" candidates, {spent['judged'] / 60:.1f} for test rows and registration."
+    )
+    if used <= given:
+        return said
+    return (
+        f"{said} These are more than you gave: training is stopped in time, but data, the first"
+        " candidate, test rows and registration are not cut off."
+    )
 
 
 def _judged(number: int) -> str:
@@ -139,7 +171,8 @@ def _once(pretrained: Sequence[str]) -> list[str]:
 
 def _caution(choice: Mapping[str, Any]) -> str:
     """How far the scores of the first round can be trusted."""
-    seeds = "at one seed" if choice["rounds"] > 1 else f"at {len(choice['seeds'])} seeds"
+    many = len(choice["seeds"]) if choice["rounds"] == 1 else 1
+    seeds = "at one seed" if many == 1 else f"at {many} seeds"
     small = (
         "small differences"
         if choice["metric"] in OF_LIKELIHOOD

@@ -27,11 +27,12 @@ class Expense:
     Attributes:
         stages: Seconds of each stage before the labels, at the budgets as written; stages with the
             same key are the same stage, which is trained once.
-        finetuning: Seconds of its stage with the labels, at one seed.
+        finetuning: Seconds of its stage with the labels, at one seed, with what goes on beside.
         network: Candidates with the same network here have their budgets scaled by one factor, so
             that they share stages and differ only in what they leave out.
         least: The smallest factor with which its pre-training is worth trying.
         most: The largest factor that its texts allow.
+        beside: Seconds of each stage before the labels that don't depend on its budget.
     """
 
     stages: Mapping[str, float]
@@ -39,6 +40,7 @@ class Expense:
     network: str = ""
     least: float = 0.0
     most: float = math.inf
+    beside: float = 0.0
 
 
 def sizes(candidates: int, rounds: int) -> list[int]:
@@ -81,7 +83,7 @@ def factors(
     Each is fine-tuned as written. What is left goes in equal parts to the networks that are
     pre-trained, and the candidates of a network share one factor, no larger than the texts of each
     allow. Where a part is too small, the candidate that costs it most is left out; the first of a
-    network is the last to go.
+    network is the last to go. Where fine-tuning alone takes too long, the longest is left out.
 
     Args:
         expenses: Of each candidate.
@@ -103,12 +105,16 @@ def factors(
             for network in networks
             if (needed := _needed(kept, network)) > part or part <= 0
         }
-        if not short or len(kept) == 1:
+        longest = max(kept, key=lambda name: kept[name].finetuning)
+        if len(kept) == 1 or not (short or (left < 0 and kept[longest].finetuning > 0)):
             break
-        worst = max(sorted(short), key=short.__getitem__)
-        first, *others = _of(kept, worst)
-        leaving = max(others or [first], key=lambda name: _saved(kept, worst, name))
-        missing[leaving] = short[worst]
+        if short:
+            worst = max(sorted(short), key=short.__getitem__)
+            first, *others = _of(kept, worst)
+            leaving = max(others or [first], key=lambda name: _saved(kept, worst, name))
+            missing[leaving] = short[worst]
+        else:
+            leaving, missing[longest] = longest, -left
         del kept[leaving]
     shared = {network: _factor(kept, network, part) for network in networks}
     return {
@@ -121,15 +127,22 @@ def _of(kept: Mapping[str, Expense], network: str) -> dict[str, Expense]:
 
 
 def _total(kept: Mapping[str, Expense], network: str) -> float:
-    """Seconds of a network's pre-trainings, each stage once."""
+    """Seconds of a network's pre-trainings as written, each stage once."""
     stages = {key: s for each in _of(kept, network).values() for key, s in each.stages.items()}
+    return sum(stages.values())
+
+
+def _beside(kept: Mapping[str, Expense], network: str) -> float:
+    """Seconds of a network's pre-trainings that don't depend on their budgets, each stage once."""
+    stages = {key: each.beside for each in _of(kept, network).values() for key in each.stages}
     return sum(stages.values())
 
 
 def _factor(kept: Mapping[str, Expense], network: str, part: float) -> float:
     """The factor of all candidates of a network that get so many seconds."""
     most = min(each.most for each in _of(kept, network).values())
-    return max(min(part / _total(kept, network), most), _least(kept, network))
+    scaled = (part - _beside(kept, network)) / _total(kept, network)
+    return max(min(scaled, most), _least(kept, network))
 
 
 def _least(kept: Mapping[str, Expense], network: str) -> float:
@@ -139,10 +152,11 @@ def _least(kept: Mapping[str, Expense], network: str) -> float:
 
 
 def _needed(kept: Mapping[str, Expense], network: str) -> float:
-    return _least(kept, network) * _total(kept, network)
+    return _least(kept, network) * _total(kept, network) + _beside(kept, network)
 
 
 def _saved(kept: Mapping[str, Expense], network: str, name: str) -> float:
     """Seconds that a network costs less without one of its candidates."""
     others = {other: each for other, each in kept.items() if other != name}
-    return _total(kept, network) - _total(others, network)
+    of_all, without = (_total(k, network) + _beside(k, network) for k in (kept, others))
+    return of_all - without

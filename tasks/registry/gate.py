@@ -27,6 +27,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 17
 BASELINE = "cheap_baseline"
+ABOVE, NOT_BELOW_BASELINE = "above", "not_below"  # of the cheap baseline
 NOT_BELOW, NOT_ABOVE = "not_below_champion_by", "not_above_champion_by"
 
 
@@ -249,13 +250,15 @@ def _metric(
     for rule, asked in rules.items():
         if rule in bounds:
             continue
-        if rule == "above" and asked == BASELINE:
+        if rule == ABOVE and asked == BASELINE:
             yield _above_baseline(metric, challenger), []
+        elif rule == NOT_BELOW_BASELINE and asked == BASELINE:
+            yield _not_below_baseline(metric, challenger), []
         elif rule == (NOT_ABOVE if metric in LOWER_IS_BETTER else NOT_BELOW):
             yield _not_worse(metric, rule, asked, challenger, champion)
         else:
-            known = "at_least, at_most, above, not_below_champion_by, not_above_champion_by"
-            raise _unknown(f"{metric}.{rule}", known)
+            known = "at_least, at_most, above, not_below, not_below_champion_by"
+            raise _unknown(f"{metric}.{rule}", f"{known}, not_above_champion_by")
 
 
 def baseline_ahead(
@@ -273,7 +276,7 @@ def baseline_ahead(
 
 def _above_baseline(metric: str, challenger: Evidence) -> Check:
     """Check for a significant lead over the cheap baseline, by a paired bootstrap."""
-    name = f"{metric} above {BASELINE}"
+    name = f"{metric} {ABOVE} {BASELINE}"
     floor = challenger.baseline.get(metric)
     expected = f"> {_figure(floor)}"
     ours, said = challenger.predictions, challenger.baseline_predicted
@@ -292,6 +295,20 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
         f"{metric}/above_baseline_lower_bound": found.low,
     }
     return Check(name, found.low > 0, expected, observed, says, figures)
+
+
+def _not_below_baseline(metric: str, challenger: Evidence) -> Check:
+    """Check that the cheap baseline's score is not the better one, without a test."""
+    floor, value = challenger.baseline.get(metric), challenger.metrics.get(metric)
+    fine = floor is not None and value is not None and value >= floor
+    says = f"{challenger.rival} gets {_figure(floor)}"
+    return Check(
+        f"{metric} {NOT_BELOW_BASELINE} {BASELINE}",
+        fine,
+        f"≥ {_figure(floor)}",
+        _figure(value),
+        says,
+    )
 
 
 def _not_worse(

@@ -93,6 +93,7 @@ class RecipeRun:
         plan: The recipe and its steps.
         tracking: The MLflow server or database.
         lifecycle_run: Id of the lifecycle run in MLflow, parent of all stage runs.
+        end: ``time.monotonic()`` at which no stage may train any more; None for no such moment.
         started: ``time.monotonic()`` at the start, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
@@ -108,6 +109,7 @@ class RecipeRun:
     plan: Plan
     tracking: Tracking
     lifecycle_run: str
+    end: float | None = None
     started: float = field(default_factory=time.monotonic)
     made: dict[str, Artifact] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
@@ -191,9 +193,11 @@ class RecipeRun:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left of the recipe's ``limits.minutes``; None without a limit."""
+        """Seconds left of the recipe's ``limits.minutes`` and until `end`; None without either."""
         minutes = self.plan.recipe.limits.get("minutes")
-        return None if minutes is None else self.started + 60 * minutes - time.monotonic()
+        ends = [] if minutes is None else [self.started + 60 * minutes]
+        ends += [] if self.end is None else [self.end]
+        return min(ends) - time.monotonic() if ends else None
 
     @property
     def bytes_left(self) -> float | None:
@@ -261,8 +265,12 @@ class RecipeRun:
 
 
 @contextmanager
-def open_run(plan: Plan) -> Iterator[RecipeRun]:
+def open_run(plan: Plan, end: float | None = None) -> Iterator[RecipeRun]:
     """Open a new run of a recipe, with a lifecycle run in MLflow that is closed at the end.
+
+    Args:
+        plan: The recipe and its steps.
+        end: ``time.monotonic()`` at which no stage may train any more.
 
     Raises:
         EnvironmentFault: MLflow does not answer.
@@ -278,7 +286,7 @@ def open_run(plan: Plan) -> Iterator[RecipeRun]:
             resolved=as_yaml(plan),
             tags=flow_tags(),
         )
-    run = RecipeRun(plan, tracking, lifecycle_run)
+    run = RecipeRun(plan, tracking, lifecycle_run, end)
     status = "FAILED"
     try:
         yield run

@@ -1,7 +1,11 @@
-"""A choice as one types it: killed, gone on with, judged once, and its recipe run again."""
+"""A choice as one types it: killed, gone on with, judged once, and its recipe run again.
+
+And one of files of one's own, in the minutes that were given.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import time
@@ -10,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tasks.store.artifacts import Store
+from tests.flows.own_project import CANARY, document, row
 from tests.flows.person import Person, end_all
 
 RECIPE = """
@@ -28,11 +33,14 @@ evaluate: {metrics: [accuracy]}
 promote: {model: mine}
 """
 ASKED = (
-    *("choose", "mine.yaml", "--minutes", "1", "--json"),
+    *("choose", "mine.yaml", "--minutes", "4", "--json"),
     *("--without", "counting", "--without", "wide-labels-only"),
     *("--without", "wide", "--without", "fasttext", "--without", "larger"),
     *("--candidate", "still:stages.general="),
     *("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9"),
+    # How long it takes is not known before its corpus is read, so it is begun, and stopped.
+    *("--candidate", "late:stages.general.corpora={smoke_domain: 1.0}"),
+    *("--candidate", "late:stages.general.budget={epochs: 5000}"),
 )
 
 
@@ -41,6 +49,7 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
     (tmp_path / "mine.yaml").write_text(RECIPE)
     person = Person(tmp_path / "home", tmp_path)
     try:
+        began = time.monotonic()
         process = person.start(*ASKED)
         deadline = time.monotonic() + 300
         while not list(person.home.glob("choices/*/state.json")) or not any(
@@ -53,6 +62,7 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
             time.sleep(0.2)
         process.send_signal(signal.SIGKILL)
         process.wait()
+        killed_after = time.monotonic() - began
         (state,) = person.home.glob("choices/*/state.json")
         before = json.loads(state.read_text())["rounds"][0]
 
@@ -64,13 +74,24 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
             "what was tried is not tried again"
         )
         choice = answer.json["choice"]
-        # A rate of 1e-9 learns nothing. A minute may be enough for pre-training or not.
+        # A rate of 1e-9 learns nothing. The minutes may be enough for pre-training or not.
         ranked = [each["name"] for each in choice["candidates"]]
         assert ranked.index("labels-only") < ranked.index("still")
         assert choice["chosen"] == ranked[0]
-        assert {*ranked, *choice["left_out"]} == {"as-written", "labels-only", "still"}
+        assert {*ranked, *choice["left_out"]} == {"as-written", "labels-only", "still", "late"}
+        assert "late" in choice["left_out"]
+        assert killed_after + answer.seconds < 4 * 60 + 15
+        # Every second of both attempts is charged, but for the killed step's and those at the end.
+        charged = sum(choice["spent"].values())
+        assert answer.seconds - 5 < charged < killed_after + answer.seconds
+        # The recipe asks nothing beside the cheap baseline, so the choice does.
+        (check,) = [c for c in answer.json["summary"]["gate"]["checks"] if "baseline" in c["name"]]
+        assert check["name"] == "accuracy not_below cheap_baseline"
+        assert answer.code == (0 if check["passed"] else 4)
         store = Store(person.home)
-        assert len(list(store.entries("evaluation"))) == 2 * len(choice["seeds"])
+        assert len(list(store.entries("evaluation"))) == sum(
+            len(recipe["seeds"]) for recipe in answer.json["comparison"]["recipes"]
+        )
         stages = {entry.key for entry in store.entries("stage")}
 
         (page,) = person.home.glob("choices/*/page.md")
@@ -80,5 +101,38 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         again = person.types("run", "nightly.yaml", "--json")
         assert again.code in (0, 4), again.told()
         assert {entry.key for entry in Store(person.home).entries("stage")} == stages
+    finally:
+        end_all(person.home)
+
+
+@pytest.mark.slow
+def test_a_choice_of_ones_own_files_keeps_to_its_minutes_and_says_so(tmp_path: Path) -> None:
+    with (tmp_path / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, ["id", "text", "label"])
+        table.writeheader()
+        table.writerows(row(number) for number in range(200))
+    texts = "\n".join(document(number)["text"] for number in range(300))
+    (tmp_path / "texts.txt").write_text(texts + "\n", encoding="utf-8")
+    person = Person(tmp_path / "home", tmp_path)
+    try:
+        answer = person.types(
+            *("choose", "--rows", "rows.csv", "--corpus", "texts.txt", "--minutes", "3", "--json"),
+            *("--without", "fasttext"),  # which has all rows right as soon
+        )
+        assert answer.code in (0, 4), answer.told()
+        choice, gate = answer.json["choice"], answer.json["summary"]["gate"]
+        assert answer.seconds < 3 * 60 + 15, answer.told()  # what the process takes to end
+        assert sum(choice["spent"].values()) <= answer.seconds
+        # A word tells the label, so counting has all rows right, at the lowest cost; and is served.
+        assert choice["chosen"] == "counting", answer.told()
+        assert gate["decision"] == "promote"
+        (page,) = person.home.glob("choices/*/page.md")
+        said = page.read_text(encoding="utf-8")
+        assert said.startswith("# counting: ")
+        assert "promoted to champion" in said.splitlines()[0]
+        assert "Counted n-grams are the cheap baseline's own kind" in said
+        assert "Of 3 minutes " in said
+        assert CANARY not in said
+        assert (tmp_path / "choice" / "recipes" / "first.yaml").is_file()
     finally:
         end_all(person.home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,7 +45,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="folder for the recipe and sources of these files; default choice",
     )
     parser.add_argument(
-        "--minutes", type=minutes, default=60.0, metavar="N", help="minutes in all; default 60"
+        "--minutes",
+        type=minutes,
+        default=60.0,
+        metavar="N",
+        help="minutes in all, from this command's start; default 60",
     )
     parser.add_argument(
         "--candidate",
@@ -66,6 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def handle(options: Namespace) -> int:
     """Run the rounds and print what they found; a refused gate is exit code 4."""
+    begun = time.time()
     from tasks.comparison.candidates import candidates_of
 
     if options.rows:
@@ -84,7 +90,7 @@ def handle(options: Namespace) -> int:
     ):
         with prefect_ready():
             from flows.choose import choose
-        table = choose(*given, options.minutes, options.candidate, options.without)
+        table = choose(*given, options.minutes, options.candidate, options.without, begun)
         print_object(table)
     if not options.json:
         _print_choice(table)
@@ -143,12 +149,13 @@ def _told(folder: Path, other: Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
 
 def _print_choice(table: dict[str, Any]) -> None:
-    from tasks.comparison.choice_report import CHOSEN, PAGE, round_cells, sentence
+    from tasks.comparison.choice_report import CHOSEN, PAGE, round_cells, sentence, time_taken
     from tasks.comparison.comparison_report import headline
 
     choice, comparison = table["choice"], table["comparison"]
     print_line(f"{sentence(table)}.\n")
     print_table(*round_cells(choice))
     print_line(f"\nOn the {comparison['split']} rows: {headline(comparison)}")
+    print_line(time_taken(choice))
     print_line(f"The page: {choice['folder']}/{PAGE}")
     print_line(f"The recipe, to run every night: {choice['folder']}/{CHOSEN}")

@@ -110,7 +110,8 @@ FINETUNE = {
 }
 GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1}
 RULES = {"at_least": 0.1, "at_most": 0.8}
-BEYOND_SLICES = {"above": "cheap_baseline", "p50_at_most": 5.0, "p95_at_most": 10.0}
+BASELINE = {"above": "cheap_baseline", "not_below": "cheap_baseline"}
+BEYOND_SLICES = {**BASELINE, "p50_at_most": 5.0, "p95_at_most": 10.0}
 TEST = {"margin": 0.1, "confidence": 0.9, "resamples": 500, "seed": 3}
 WHOLE = {
     "name": "one",
@@ -145,7 +146,7 @@ WHOLE = {
     "promote": {
         "model": "one",
         "require": {
-            "accuracy": {**RULES, "above": "cheap_baseline", "not_below_champion_by": 0.1},
+            "accuracy": {**RULES, **BASELINE, "not_below_champion_by": 0.1},
             "macro_f1": {"not_below_champion_by": TEST},
             "latency_ms": {"p50_at_most": 5.0, "p95_at_most": 10.0},
             "forgetting": {"at_most": 0.5},

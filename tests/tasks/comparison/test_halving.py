@@ -52,8 +52,13 @@ def test_of_a_perplexity_the_lowest_is_first() -> None:
     assert best_first("perplexity", scores, dict.fromkeys(scores, 1.0)) == ["best", "good", "worse"]
 
 
-def alone(seconds: float, finetuning: float, name: str, least: float = 0.0) -> Expense:
-    return Expense({name: seconds} if seconds else {}, finetuning, name, least)
+BESIDE = 7.0  # seconds of a stage that don't depend on its budget
+
+
+def alone(
+    seconds: float, finetuning: float, name: str, least: float = 0.0, beside: float = 0.0
+) -> Expense:
+    return Expense({name: seconds} if seconds else {}, finetuning, name, least, beside=beside)
 
 
 def test_pretraining_gets_what_fine_tuning_leaves_in_equal_parts() -> None:
@@ -117,6 +122,24 @@ def test_candidates_of_a_network_share_the_factor_that_the_smallest_text_allows(
     assert got == {"whole": 100 / 90, "large": 100 / 90}
 
 
+def test_what_a_stage_costs_beside_its_training_is_paid_once_and_not_scaled() -> None:
+    stages = {"general": 60.0, "domain": 40.0}
+    expenses = {
+        "whole": Expense(stages, 10.0, beside=5.0),
+        "no-domain": Expense({"general": 60.0}, 10.0, beside=5.0),
+    }
+    got, missing = factors(expenses, 80.0)
+    assert missing == {}
+    assert got == dict.fromkeys(expenses, (80.0 - 2 * 10.0 - 2 * 5.0) / (60.0 + 40.0))
+
+
+def test_labels_alone_that_take_too_long_are_left_out_the_longest_first() -> None:
+    expenses = {"short": alone(0.0, 2.0, ""), "long": alone(0.0, 30.0, "")}
+    assert factors(expenses, 70.0, seeds=3) == ({"short": 1.0}, {"long": 26.0})
+    free = {"one": alone(0.0, 0.0, ""), "two": alone(0.0, 0.0, "")}
+    assert factors(free, -5.0) == ({"one": 1.0, "two": 1.0}, {}), "what costs nothing stays"
+
+
 def test_where_nothing_fits_one_candidate_is_still_kept() -> None:
     got, _ = factors({n: alone(100.0, 50.0, n, least=0.5) for n in ("one", "two")}, 1.0)
     assert list(got.values()) == [0.5]
@@ -132,13 +155,14 @@ def test_where_nothing_fits_one_candidate_is_still_kept() -> None:
     st.integers(1, 3),
 )
 def test_what_is_kept_fits_unless_only_one_is_left(costs, seconds: float, seeds: int) -> None:
-    expenses = {f"{i}": alone(p, f, f"{i}", least) for i, (p, f, least) in enumerate(costs)}
+    expenses = {f"{i}": alone(p, f, f"{i}", least, BESIDE) for i, (p, f, least) in enumerate(costs)}
     got, missing = factors(expenses, seconds, seeds)
     assert set(got) | set(missing) == set(expenses)
     assert set(got).isdisjoint(missing)
     pretraining = sum(got[n] * sum(expenses[n].stages.values()) for n in got)
     finetuning = seeds * sum(expenses[n].finetuning for n in got)
-    if pretraining > 0 and len(got) > 1:
+    pretraining += sum(BESIDE for n in got if expenses[n].stages)
+    if len(got) > 1:
         assert pretraining + finetuning <= seconds * (1 + 1e-9)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,18 @@ from tasks.comparison.choice_report import choice_page, least_difference
 from tasks.comparison.model_choice import (
     Meter,
     ModelChoice,
+    close_choice,
     close_round,
     next_round,
     open_choice,
+    survivors,
     table_of,
+    try_candidate,
 )
+from tasks.planning.forecast import costs_from_scratch
 from tasks.planning.plan import plan_recipe
+from tasks.store.artifacts import Findings, store
+from tasks.store.steps import PreviousArtifacts
 from tests.corpora.made_up import rows, write
 
 
@@ -178,12 +186,13 @@ def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
         names(without=names())
 
 
-def tried(choice: ModelChoice, scores: dict[str, float]) -> None:
-    """Enter what a round found."""
+def tried(choice: ModelChoice, scores: dict[str, float], beside: float = 1.0) -> None:
+    """Enter what a round found, where each stage cost so much beside its training."""
     state = choice.state
     for name in state["rounds"][-1]["factors"]:
         wall = state["rounds"][-1]["seconds"] / len(state["rounds"][-1]["factors"])
         found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0}
+        found |= {"beside": [beside], "asking": [beside / 10]}
         state["rounds"][-1]["tried"][name] = found
         state["rounds"][-1]["spent"][name] = {"all": wall}
     choice.keep({**state, "rows": {"train": 20, "dev": 10}})
@@ -196,7 +205,9 @@ SCORES = {name: 1 - n / 10 for n, name in enumerate(RANKED)}
 def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> None:
     asked = ("quickstart", [], True, 60.0)
     choice = open_choice(*asked)
-    found = []
+    found, first = [], next_round(choice)
+    assert first is not None
+    assert next(iter(first["factors"])) == "counting", "the shortest, which is always finished"
     while turn := next_round(choice):
         found.append(len(turn["factors"]))
         # Whoever starts it again finds the round as it was divided.
@@ -287,14 +298,101 @@ def test_a_killed_attempt_is_paid_for(own: Path) -> None:
     spent = choice.state["rounds"][-1]["spent"]["as-written"]
     assert set(spent) == {general, finetune}
     assert all(seconds > 0 for seconds in spent.values())
-    assert choice.left == 0.8 * 60 * 5 - sum(spent.values())
-    choice.charge("as-written", finetune, 60.0)
-    assert choice.left == 0.8 * 60 * 5 - spent[general] - (spent[finetune] + 60.0)
+    before = choice.spent["prepared"]
+    given = 60 * 5 - choice.set_aside(1) - before
+
+    def left() -> float:
+        return pytest.approx(choice.left(1))
+
+    assert left() == given - sum(spent.values())
+    choice.charge(finetune, 60.0, name="as-written")
+    assert left() == given - spent[general] - (spent[finetune] + 60.0)
     # Killed without a word, it went on from a checkpoint: its updates alone took 90 s.
-    choice.charge("as-written", finetune, 20.0, least=90.0)
-    assert choice.left == 0.8 * 60 * 5 - (spent[general] + 90.0)
-    choice.charge(None, "dataset mine", 7.0)
-    assert choice.left == pytest.approx(0.8 * 60 * 5 - spent[general] - 90.0 - 7.0)
+    choice.charge(finetune, 20.0, least=90.0, name="as-written")
+    assert left() == given - (spent[general] + 90.0)
+    choice.charge("dataset mine", 7.0)
+    assert left() == given - spent[general] - 90.0 - 7.0
+    choice.charge("test rows", 3.0, to="judged")
+    assert choice.spent == pytest.approx(
+        {"prepared": before + 7.0, "rounds": spent[general] + 90.0, "judged": 3.0}
+    )
+
+
+def test_the_minutes_begin_with_the_command_and_keep_some_for_what_follows(own: Path) -> None:
+    choice = open_choice("mine", [], False, 5.0, begun=time.time() - 30)
+    with Meter(choice) as meter:
+        meter.begin("start")
+    assert 30 <= choice.spent["prepared"] < 60
+    next_round(choice)
+    tried(choice, dict.fromkeys(choice.candidates, 0.5), beside=8.0)
+    choice.keep({**choice.state, "rows": {"dev": 20, "test": 60}})
+    # Two finalists answer 80 rows, of which 20 took 0.8 s; the rest in stages of 8 s.
+    assert choice.set_aside(1) == pytest.approx(2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
+    assert choice.set_aside(3) == pytest.approx(3 * 2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
+    spent = sum(choice.spent.values())
+    assert choice.left(3) == pytest.approx(300 - spent - choice.set_aside(3))
+
+
+def test_a_network_that_was_not_measured_is_as_slow_as_the_recipes_was(own: Path) -> None:
+    choice = open_choice("mine", [], False, 5.0)
+    (cost,) = costs_from_scratch(choice.whole.recipe, (), PreviousArtifacts(store()))
+    assert choice.pace == 1.0
+    stage = choice.whole.recipe.finetune
+    assert stage is not None
+    settings = {"family": stage.family, "network": dict(stage.network), "head": stage.head}
+
+    def make(_: Path) -> Findings:
+        return Findings({}, {"tokens_per_second": cost.tokens_per_second / 4})
+
+    store().make("stage", "stage finetune", {"settings": settings}, make)
+    assert choice.pace == pytest.approx(4.0)
+    tokens = replace(cost, tokens=600.0, seconds=6.0)
+    assert choice.seconds(tokens) == pytest.approx(24.0), "a formula's seconds"
+    assert choice.seconds(replace(tokens, measured=True)) == 6.0
+
+
+def test_a_candidate_that_can_not_finish_is_not_begun(own: Path) -> None:
+    """Nothing is trained here: if one were begun, it would fail for want of a flow."""
+    choice = open_choice("mine", [], False, 5.0)
+    turn = next_round(choice)
+    assert turn is not None
+    first, late, *_ = turn["factors"]
+    state = choice.state
+    found = {"scores": [0.5], "tokens": 9, "seconds": 1.0, "beside": [4.0], "asking": [0.5]}
+    state["rounds"][-1]["tried"][first] = found
+    state["rounds"][-1]["spent"][first] = {"all": 0.0}
+    choice.keep({**state, "rows": {"train": 20, "dev": 10}})
+    choice.charge("contract", choice.left(1) - 3.0)  # a stage costs 4 s beside its training
+
+    try_candidate(choice, turn, late)
+    missing = choice.state["rounds"][-1]["left_out"][late]
+    assert 1.0 < missing < 30.0
+    turn = choice.state["rounds"][-1]
+    for name in turn["factors"]:
+        try_candidate(choice, turn, name)
+    close_round(choice)
+    assert choice.state["rounds"][-1]["best"] == [first]
+
+
+def test_a_round_in_which_none_finishes_leaves_the_ranking_before_it(own: Path) -> None:
+    choice = open_choice("quickstart", [], True, 60.0)
+    next_round(choice)
+    tried(choice, SCORES)
+    next_round(choice)
+    tried(choice, SCORES)
+    before, turn = choice.state["rounds"], next_round(choice)
+    assert turn is not None
+    choice.charge("contract", choice.left(1) + 1.0)
+    for name in turn["factors"]:
+        try_candidate(choice, turn, name)
+    close_round(choice)
+    assert choice.state["rounds"] == before
+    assert next_round(choice) is None
+    assert next_round(open_choice("quickstart", [], True, 60.0)) is None
+    finalists = before[-1]["best"][:2]
+    assert [entry.name for entry in survivors(choice)] == [
+        f"quickstart-smoke-{name}-smoke" for name in finalists
+    ]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +400,7 @@ def test_a_killed_attempt_is_paid_for(own: Path) -> None:
     [
         (240, [3, 9, 5, 3, 2], 0),
         (8, [3, 8, 2], 1),
-        (1, [3, 3, 2], 6),
+        (1, [3, 6], 3),
     ],
 )
 def test_few_minutes_mean_fewer_rounds_and_then_fewer_candidates(minutes, rounds, out) -> None:
@@ -324,7 +422,11 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     while next_round(choice):
         tried(choice, SCORES)
     told = table_of(choice)
-    told["left_out"] = {"larger": {"about": "twice as wide", "seconds": 600.0}}
+    told["left_out"] = {
+        "larger": {"about": "twice as wide", "seconds": 600.0},
+        "late": {"about": "yours", "seconds": 0.0},
+    }
+    told["spent"] = {"prepared": 60.0, "rounds": 600.0, "judged": 120.0}
     told["unmade"] = open_choice("quickstart", [NEEDS_A_NETWORK], True, 60.0).unmade
     comparison = {
         "split": "test",
@@ -340,7 +442,12 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     assert "The only one was then judged once on the test rows: mine has" in page
     assert "on the test rows\n" not in page, "nothing was tested"
     assert "| no-general | 0.8000 | -0.1000 |" in page
-    assert "larger (twice as wide) is 10.0 minutes a round short" in page
+    assert "larger (twice as wide) is 10.0 minutes a round short; late (yours) did not" in page
+    assert "Of 60 minutes 13.0 were used, from the command's start: 1.0 to start" in page
+    assert "10.0 for candidates, 2.0 for test rows and registration.\n" in page
+    beyond = told | {"minutes": 12.0}
+    page_beyond = choice_page({"choice": beyond, "comparison": comparison, "summary": {}})
+    assert "registration. These are more than you gave: training is stopped in time" in page_beyond
     assert "\n- counting: " in page
     assert "'masked_lm' needs bidirectional" in page
     assert "mine has the highest accuracy, 0.800" in page
@@ -365,8 +472,17 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     )
     for decision, became in (("keep", "the champion already"), ("refuse", "not promoted")):
         summary = {"gate": {"decision": decision}}
-        told_again = {"choice": told, "comparison": comparison, "summary": summary}
-        assert choice_page(told_again).split("\n")[0].endswith(f"; {became}")
+        summary["gate"] |= {"reason": "it is said here", "warnings": ["the baseline is ahead"]}
+        asks = told | {"gate": "The choice asks so."}
+        told_again = {"choice": asks, "comparison": comparison, "summary": summary}
+        page = choice_page(told_again)
+        assert page.split("\n")[0].endswith(f"; {became}")
+        assert "The choice asks so. The gate: it is said here. the baseline is ahead.\n" in page
+    close_choice(choice)
+    took = table_of(choice)["spent"]
+    choice.charge("start", 100.0)
+    close_choice(choice)
+    assert table_of(choice)["spent"] == took, "who looks at it again takes nothing from it"
 
 
 def test_the_least_difference_is_that_of_answers_that_differ_on_a_quarter_of_the_rows() -> None:

@@ -69,6 +69,21 @@ def test_a_lead_over_the_cheap_baseline_that_chance_explains_is_none():
     assert failed(asked, replace(lucky, baseline_predicted=())) == ["accuracy above cheap_baseline"]
 
 
+def test_a_score_below_the_cheap_baseline_is_refused_without_a_test():
+    asked = {"accuracy": {"not_below": "cheap_baseline"}}
+    assert failed(asked, model(1, 0.9)) == []
+    (check,) = decide("m", asked, model(1, 0.4)).failed
+    assert check.name == "accuracy not_below cheap_baseline"
+    evidence = model(1, 0.4)
+    assert check.expected == f"≥ {evidence.baseline['accuracy']:.4g}"
+    assert check.observed == f"{evidence.metrics['accuracy']:.4g}"
+    same = replace(evidence, metrics=evidence.baseline)
+    assert failed(asked, same) == []
+    assert failed(asked, replace(evidence, baseline={})) == [check.name]
+    with pytest.raises(RecipeError, match="not_below"):
+        decide("m", {"accuracy": {"not_below": "champion"}}, evidence)
+
+
 def test_a_cheap_baseline_that_is_better_is_said_whatever_the_gate_asks():
     gate = decide("m", {}, model(1, 0.4))
     assert gate.decision == "promote"
