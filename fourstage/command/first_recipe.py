@@ -47,8 +47,9 @@ LEAST_ADAPTED = 200_000  # tokens of its own text that a pre-trained network sho
 LEAST_GENERAL = 1_000_000  # tokens that such a network needs to learn which tokens co-occur
 MOST_PASSES = 20  # over a text; new masks make later passes useful
 DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
-WRITING_SHARE = 0.7  # of all, for rows whose answers are written
+WRITING_SHARE, MOST_WRITING_EPOCHS = 0.7, 40  # at most, where answers are written and text is read
 LONGEST_TARGET = 128  # tokens of a text that is written
+PADDED = 1.5  # tokens of a batch of texts and answers, padding included, for each of theirs
 MOST_EPOCHS = 10  # of fine-tuning a pre-trained network
 UPDATES = 800  # approximate updates of fine-tuning, if there are enough rows
 CHINESE = """\
@@ -200,11 +201,12 @@ def budgets(
     if rows:
         most, share = (MOST_EPOCHS, 1.0) if start else (20, FINETUNE_SHARE)
         wanted = min(most, max(3, round(UPDATES * 16 / train_rows)))
+        row_tokens *= PADDED if writes else 1.0
         if writes and not start:
-            wanted, share = most, WRITING_SHARE
+            wanted, share = MOST_WRITING_EPOCHS, WRITING_SHARE if text else 1.0
         epochs = max(1, min(wanted, round(share * total / row_tokens)))
     left = max(total - epochs * row_tokens, 0.0 if start else 0.2 * total)
-    divide = _after_pretrained if start else _from_nothing
+    divide = _after_pretrained if start else _for_writing if writes else _from_nothing
     tokens, corpora = divide(left, text, general, row_tokens if rows else 0.0)
     kinds = [kind for kind in ("general", "domain", "task") if kind in corpora]
     rounded = {kind: _round(tokens[kind]) for kind in kinds}
@@ -214,9 +216,11 @@ def budgets(
         least = wanted * row_tokens + LEAST_ADAPTED
         needed = math.ceil((least / speed / TRAINING_SHARE + OVERHEAD) / 60)
         does = f"learns the labels only; --minutes {needed} lets it read text of their kind first"
+        if writes and not start:
+            does = "learns to write the answers only; with --corpus it reads text first"
     fast = f"{speed:,.0f} tokens/s ({source})"
     told = [f"network: {shape.name}, {fast}; in {minutes:g} minutes it {does}"]
-    if not start and rounded[kinds[0]] < LEAST_GENERAL:
+    if kinds and not start and rounded[kinds[0]] < LEAST_GENERAL:
         needed = math.ceil(minutes * LEAST_GENERAL / max(rounded[kinds[0]], 1))
         why = (
             f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} is enough"
@@ -268,6 +272,18 @@ def _from_nothing(
     if text and not general:
         tokens["general"] = min(tokens["general"], MOST_PASSES * text.tokens)
     return tokens, corpora
+
+
+def _for_writing(
+    left: float, text: Survey | None, general: str | None, row_tokens: float
+) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+    """As `_from_nothing`, of a network that writes: your text alone, if there is any.
+
+    Passes over the answers teach such a small network more than other text does (docs/results.md).
+    """
+    if text is None:
+        return {}, {}
+    return {"general": min(left, MOST_PASSES * text.tokens)}, {"general": {"my_text": 1.0}}
 
 
 def _after_pretrained(
@@ -335,11 +351,12 @@ stages:"""
 
 
 def _head_of_writer(planned: Budgets, language: str) -> str:
+    reads = ", after it has learned to repair damaged text" if planned.corpora else ""
     network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
     return f"""\
 # A first recipe for about {planned.minutes:g} minutes on two processor cores: an encoder–decoder
-# that learns to repair damaged text, then to write your answers, which take most of the time. What
-# helps most are more rows and minutes, or a network that was trained elsewhere (--init).
+# that learns to write your answers{reads}. What helps most are
+# more rows and minutes, or a network that was trained elsewhere (--init).
 # Papers: Vaswani et al. 2017 (arXiv 1706.03762); Lewis et al. 2020 (arXiv 1910.13461).
 name: first
 family: {planned.shape.family}

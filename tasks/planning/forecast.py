@@ -263,9 +263,15 @@ def _training_rows(
 def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, float]:
     """Training tokens of each source: counted earlier, or estimated from its file sizes.
 
-    Those of a draw of training rows are known once it has been counted itself.
+    Those of a draw of training rows are known once it has been counted itself. Of rows whose
+    answers are texts only the other texts are counted, so that the size of the files tells more.
     """
     found: dict[str, float] = {}
+    written = {
+        subject_of(prospect.step.name)
+        for prospect in prospects
+        if prospect.step.kind == "dataset" and prospect.step.given["source"].answers == "text"
+    }
     drawn = {
         subject_of(prospect.step.name)
         for prospect in prospects
@@ -284,7 +290,8 @@ def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -
                 counted = next(reversed(previous.of(step)), None)
             if counted is not None:
                 facts = counted.facts  # a text that several rows have is one document
-                found[name] = float(facts.get("row_tokens") or facts["tokens"].get("train", 0))
+                tokens = float(facts.get("row_tokens") or facts["tokens"].get("train", 0))
+                found[name] = max(tokens, found.get(name, 0.0) if name in written else 0.0)
         elif not step.given["source"].packages:
             found[name] = _by_files(step)
     return found

@@ -44,7 +44,8 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     """Tokenise labelled rows, and their distinct texts as a corpus for the task stage.
 
     In the corpus, train rows become training documents and dev rows held-out documents, without
-    labels. Test rows are left out: Gururangan et al. 2020 adapt on the training text alone.
+    labels, but with answers that are texts. Test rows are left out: Gururangan et al. 2020 adapt on
+    the training text alone.
     """
     from corpora.shards import RowWriter, TokenisedRows
 
@@ -63,7 +64,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
                 _add_word_by_word(writer, tokenizer, some)
             else:
                 _add_rows(writer, pieces, some, regions)
-    documents = unlabelled(rows, markings)
+    documents = unlabelled(rows, markings, dataset.facts["answers"])
     facts = _tokenised(folder, pieces, documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs
     if dataset.facts["answers"] == "spans" and step.step.settings.get("words"):

@@ -23,12 +23,17 @@ def kept_rows(dataset: Input, contract: Input) -> Iterator[PreparedRow]:
 
 
 def kept_texts(data: Input, contract: Input) -> Iterator[tuple[str, str, str]]:
-    """(id, text, split) of each document or row that its contract did not quarantine."""
+    """(id, text, split) of each document or row that its contract did not quarantine.
+
+    Of a row whose answer is a text, that text comes, too.
+    """
+    from corpora.answers import texts_in
     from corpora.prepared import prepared_documents
 
     if data.kind == "dataset":
         for row in kept_rows(data, contract):
-            yield row.id, row.whole, row.split
+            for text in (row.whole, *texts_in(data.facts["answers"], row.label)):
+                yield row.id, text, row.split
         return
     aside = _quarantined(contract)
     for document in prepared_documents(data.folder):

@@ -183,6 +183,25 @@ def test_labelled_rows_give_each_text_once():
     ]
 
 
+def test_answers_that_are_texts_are_documents_after_all_rows():
+    rows = [
+        PreparedRow("a", "A dog.", None, '["Ein Hund."]', "train"),
+        PreparedRow("b", "A cat.", None, '["Eine Katze.", "ein HUND"]', "train"),
+        PreparedRow("c", "A cow.", None, '["Eine Kuh.", "Kuh."]', "dev"),
+        PreparedRow("d", "A pig.", None, '["Ein Schwein."]', "test"),
+    ]
+    assert list(unlabelled(rows, (), "text")) == [
+        ("a", "A dog.", "train"),
+        ("b", "A cat.", "train"),
+        ("a answer 1", "Ein Hund.", "train"),
+        ("b answer 1", "Eine Katze.", "train"),
+        ("c", "A cow.", "heldout"),
+        ("c answer 1", "Eine Kuh.", "heldout"),
+        ("c answer 2", "Kuh.", "heldout"),
+    ]
+    assert [name for name, *_ in unlabelled(rows)] == ["a", "b", "c"]
+
+
 @pytest.fixture(scope="module")
 def chemprot(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ChemProt:
     folder = tmp_path_factory.mktemp("chemprot")

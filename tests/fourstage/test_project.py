@@ -189,16 +189,23 @@ def test_texts_that_are_to_be_written_get_a_network_that_writes(
     rows = [{"note": t[:60], "n": n, "article": t} for n, t in enumerate(_TEXTS)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     folder = _new(tmp_path / "mine", "--rows", str(tmp_path / "t.jsonl"), *named)
-    assert "answers (text) in 'note': nine of ten have up to about" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "answers (text) in 'note': nine of ten have up to about" in told
+    assert "learns to write the answers only; with --corpus it reads text first" in told
     resolved = _resolved(folder, monkeypatch)
-    finetune = resolved.stages[-1]
+    (finetune,) = resolved.stages
     assert (finetune.family, finetune.head) == ("transformer", "sequence_to_sequence")
     length = finetune.phases[0].sequence_length
     assert length == 128 + finetune.head_settings["target_length"]
-    assert resolved.stages[0].phases[0].sequence_length == 128
     assert finetune.select["metric"] == "perplexity"
     assert resolved.metrics == ("chrf",)
     assert set(resolved.require) == {"chrf"}
+    texts = _texts(tmp_path, documents(30))
+    more = _new(tmp_path / "more", "--rows", str(tmp_path / "t.jsonl"), "--corpus", texts, *named)
+    general, finetune = _resolved(more, monkeypatch).stages
+    assert (general.kind, set(general.corpora)) == ("general", {"my_text"})
+    assert set(general.objectives) == {"text_infilling"}
+    assert general.phases[0].sequence_length == 128 < finetune.phases[0].sequence_length
 
 
 def test_a_network_that_cannot_write_is_refused_for_texts_that_are_to_be_written(tmp_path):
