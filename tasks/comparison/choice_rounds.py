@@ -92,9 +92,12 @@ def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
     free = [name for name in choice.candidates if not choice.is_pretrained(name)]
     if not free:
         return _first(choice)
-    shortest = sorted(free, key=lambda name: expense(choice, name, 1).finetuning)
-    shortest.sort(key=lambda name: choice.plans[name].recipe.family != COUNTED)
-    kept = dict.fromkeys(shortest, 1.0)
+
+    def duration(name: str) -> tuple[bool, float]:
+        counted = choice.plans[name].recipe.family == COUNTED
+        return not counted, expense(choice, name, 1).finetuning
+
+    kept = dict.fromkeys(sorted(free, key=duration), 1.0)
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 
 

@@ -50,11 +50,8 @@ def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> No
                 _train(plan, seed, meter, tried, left)
             except Interrupted as interruption:
                 meter.lap()
-                if (
-                    interruption.signal_number
-                    or left is None
-                    or seconds_left(choice, number + 1) > 0
-                ):
+                time_is_over = left is not None and seconds_left(choice, number + 1) <= 0
+                if interruption.signal_number or not time_is_over:
                     raise
                 break
     state = choice.state

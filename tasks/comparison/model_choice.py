@@ -93,9 +93,7 @@ class ModelChoice:
         (``judged``), by step, and in the end of all (``took``).
         """
         path = self.folder / STATE
-        if not path.is_file():
-            return _at_first()
-        return _at_first() | json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else _at_first()
 
     def keep(self, state: Mapping[str, Any]) -> None:
         """Write the state."""
