@@ -5,20 +5,15 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.lifecycle import lifecycle
+from tasks.comparison.choice_meter import Meter
+from tasks.comparison.choice_preparation import prepare
 from tasks.comparison.choice_report import show_choice
+from tasks.comparison.choice_rounds import close_round, next_round
+from tasks.comparison.choice_trials import try_candidate
 from tasks.comparison.compare import compare_runs
 from tasks.comparison.entries import contrasts_of
-from tasks.comparison.model_choice import (
-    JUDGING,
-    Meter,
-    close_choice,
-    close_round,
-    judge_finalists,
-    next_round,
-    open_choice,
-    prepare,
-    try_candidate,
-)
+from tasks.comparison.finalists import judge_finalists
+from tasks.comparison.model_choice import JUDGING, close_choice, open_choice
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
 

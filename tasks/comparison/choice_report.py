@@ -13,8 +13,9 @@ from prefect.cache_policies import NO_CACHE
 from fourstage.digests import write_atomically
 from models.metrics import OF_LIKELIHOOD
 from tasks.comparison.candidates import AS_WRITTEN, LABELS_ONLY
+from tasks.comparison.choice_table import table_of
 from tasks.comparison.comparison_report import difference_cells, headline
-from tasks.comparison.model_choice import survivors, table_of
+from tasks.comparison.finalists import finalists_of
 from tasks.orchestration.posting import post
 from tasks.planning.plan import plan_recipe
 from tasks.reports.narration import OUTCOMES
@@ -39,7 +40,7 @@ def show_choice(
         ``choice``, ``comparison`` and ``summary``, as plain JSON.
     """
     table = {"choice": table_of(choice), "comparison": comparison, "summary": summary}
-    chosen = survivors(choice)[0]
+    chosen = finalists_of(choice)[0]
     plan = plan_recipe(choice.recipe, chosen.overrides, choice.smoke)
     write_atomically(choice.folder / CHOSEN, as_yaml(plan))
     text = json.dumps(table, indent=1, ensure_ascii=False, sort_keys=True, default=str)

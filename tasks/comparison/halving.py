@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 from models.metrics import rank
 
+FINALISTS = 2  # of the last round
+
 
 @dataclass(frozen=True)
 class Expense:
@@ -52,10 +54,11 @@ def sizes(candidates: int, rounds: int) -> list[int]:
     """
     found = [candidates]
     for number in range(1, rounds):
-        if found[-1] <= 2:
+        if found[-1] <= FINALISTS:
             break
         share = number / (rounds - 1)
-        found.append(min(found[-1] - 1, max(2, round(candidates ** (1 - share) * 2**share))))
+        between = round(candidates ** (1 - share) * FINALISTS**share)
+        found.append(min(found[-1] - 1, max(FINALISTS, between)))
     return found
 
 

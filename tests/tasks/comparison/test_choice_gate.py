@@ -8,6 +8,7 @@ import pytest
 
 from fourstage.command.project import make_project
 from tasks.comparison.candidates import candidates_of
+from tasks.comparison.choice_entries import entry_of
 from tasks.comparison.choice_gate import not_below_baseline, told
 from tasks.comparison.model_choice import open_choice
 from tasks.planning.plan import plan_recipe
@@ -71,7 +72,7 @@ def test_what_is_asked_of_a_network_and_of_counted_n_grams(own, require, network
     written(own, require)
     choice = open_choice("mine", [], False, 5.0)
     gates = {
-        name: plan_recipe("mine", choice.entry(name, 1.0, [1]).overrides).recipe.require
+        name: plan_recipe("mine", entry_of(choice, name, 1.0, [1]).overrides).recipe.require
         for name in ("as-written", "counting")
     }
     assert gates == {"as-written": network, "counting": counting}

@@ -1,33 +1,26 @@
-"""What a choice tries, how it goes on, and what its page says; nothing is trained here."""
+"""How a choice goes on, what it costs and what its page says; nothing is trained here."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from fourstage.command.project import make_project
-from fourstage.errors import RecipeError, UnknownNameError
 from models.catalogue import file_of
-from tasks.comparison.candidates import candidates_of
+from tasks.comparison.choice_costs import pace, training_seconds
+from tasks.comparison.choice_meter import Meter
 from tasks.comparison.choice_report import choice_page, least_difference
-from tasks.comparison.model_choice import (
-    Meter,
-    ModelChoice,
-    close_choice,
-    close_round,
-    next_round,
-    open_choice,
-    survivors,
-    table_of,
-    try_candidate,
-)
+from tasks.comparison.choice_reserve import seconds_left, set_aside
+from tasks.comparison.choice_rounds import close_round, next_round
+from tasks.comparison.choice_table import table_of
+from tasks.comparison.choice_trials import try_candidate
+from tasks.comparison.finalists import finalists_of
+from tasks.comparison.model_choice import ModelChoice, close_choice, open_choice
 from tasks.planning.forecast import costs_from_scratch
-from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Findings, store
 from tasks.store.steps import PreviousArtifacts
 from tests.corpora.made_up import rows, write
@@ -40,150 +33,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 RANKED = ("labels-only", "no-domain", "no-general", "as-written")
 RANKED += ("no-task", "no-wide", "counting", "fasttext")
-
-
-def names(**more: Any) -> list[str]:
-    return [each.name for each in candidates_of("quickstart", **more)]
-
-
-def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
-    parts = ["labels-only", "no-general", "no-domain", "no-task"]
-    counted = ["counting", "no-wide", "fasttext"]
-    assert names() == ["as-written", *parts, *counted, "larger"]
-    assert names(smoke=True) == ["as-written", *parts, *counted]
-    assert names(without=["larger", "no-task"], more=["fast:seed=3"]) == [
-        *("as-written", *parts[:3], *counted, "fast")
-    ]
-
-
-def test_what_counts_has_no_network_or_stands_beside_it() -> None:
-    plain = ["stages.finetune.head={sequence_classification: {}}"]
-    found = {each.name: each for each in candidates_of("quickstart", plain)}
-    assert "no-wide" not in found
-    made = {
-        name: plan_recipe("quickstart", found[name].overrides).recipe
-        for name in ("counting", "wide", "wide-labels-only")
-    }
-    assert {recipe.family for recipe in made.values()} == {"tfidf", "bert"}
-    assert [len(recipe.stages) for recipe in made.values()] == [1, 4, 1]
-    for recipe in made.values():
-        assert recipe.finetune is not None
-        assert recipe.finetune.head_settings["wide"] is True
-        assert recipe.finetune.select is not None
-
-
-@pytest.mark.parametrize("metric", ["perplexity", "perplexity_a_word"])
-def test_a_perplexity_chooses_among_what_reads_the_same_targets(metric: str) -> None:
-    recipe, given = "tasks/multi30k-en-de", [f"evaluate.metrics=[{metric}]"]
-    longer = "longer:stages.finetune.head.sequence_to_sequence.target_length=60"
-    with pytest.raises(RecipeError, match="longer reads up to 60 tokens of a target and multi30k"):
-        candidates_of(recipe, given, more=[longer])
-    fewer = "fewer:tokenizer.vocabulary_size=2000"
-    if metric == "perplexity":
-        with pytest.raises(RecipeError, match="fewer has other tokens than multi30k"):
-            candidates_of(recipe, given, more=[fewer])
-        given = ["evaluate.metrics=[chrf, perplexity]"]
-    assert "fewer" in [each.name for each in candidates_of(recipe, given, more=[fewer])]
-
-
-def test_fasttext_reads_the_labels_alone_with_settings_of_its_own() -> None:
-    given = [
-        "stages.finetune.head={sequence_classification: {class_weights: balanced, wide: true}}",
-    ]
-    (found,) = [each for each in candidates_of("quickstart", given) if each.name == "fasttext"]
-    made = plan_recipe("quickstart", found.overrides).recipe
-    assert (made.family, len(made.stages)) == ("fasttext", 1)
-    assert (made.tokenizer.scheme, made.tokenizer.minimum_count) == ("word", 1)
-    stage, paper = made.finetune, plan_recipe("papers/fasttext-classifier").recipe.finetune
-    assert stage is not None
-    assert paper is not None
-    assert (stage.optimizer, stage.network) == (paper.optimizer, paper.network)
-    wanted = {**paper.head_settings, "class_weights": "balanced"}
-    assert stage.head_settings == wanted
-
-
-def test_every_usual_candidate_that_is_missing_has_a_reason() -> None:
-    head = "stages.finetune.head={sequence_classification: {}}"
-    for said, missing in {
-        "r_drop={alpha: 1.0}": {"fasttext": "r_drop of the stage finetune is for its own network"},
-        "fgm={epsilon: 0.5}": {"fasttext": "fgm of the stage finetune is for its own network"},
-        "feature_based={hidden_dim: 8, num_layers: 1}": dict.fromkeys(
-            ("counting", "wide", "wide-labels-only", "fasttext"), "feature_based of the stage"
-        ),
-    }.items():
-        told: dict[str, str] = {}
-        given = [head, f"stages.finetune.{said}"]
-        found = candidates_of("quickstart", given, unmade=told.__setitem__)
-        assert set(told) >= set(missing), said
-        assert set(told).isdisjoint(each.name for each in found)
-        for name, why in missing.items():
-            assert why in told[name]
-            # Leaving out what can't be made is no error, and then it is not told.
-            again: dict[str, str] = {}
-            candidates_of("quickstart", given, without=[name], unmade=again.__setitem__)
-            assert again.keys() == told.keys() - {name}
-    told = {}
-    names(smoke=True, unmade=told.__setitem__)
-    assert told == {"larger": "a quick trial has the smallest size"}
-    names(without=["wide"])  # the recipe has the counted n-grams already
-
-
-def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
-    found = {each.name: each for each in candidates_of("quickstart")}
-    whole = plan_recipe("quickstart").recipe
-    larger = plan_recipe("quickstart", found["larger"].overrides).recipe
-    assert larger.network["hidden_dim"] == 2 * whole.network["hidden_dim"]
-    assert larger.network["num_layers"] == 2 * whole.network["num_layers"]
-    for one, other in zip(larger.stages, whole.stages, strict=True):
-        rates = [stage.optimizer.settings["peak_learning_rate"] for stage in (one, other)]
-        assert rates[0] == rates[1] / 2
-        assert one.corpora == other.corpora
-
-
 NEEDS_A_NETWORK = "stages.finetune.objectives={masked_lm: {}}"
-
-
-def test_a_usual_candidate_that_this_recipe_does_not_allow_is_left_out_and_told() -> None:
-    whys = {
-        "objectives={masked_lm: {}}": {
-            "fasttext": "objectives of the stage finetune is for its own network",
-            "counting": "'masked_lm' needs bidirectional",
-        },
-        "freeze=[embeddings]": {
-            "fasttext": "freeze of the stage finetune is for its own network",
-            **dict.fromkeys(("labels-only", "counting"), "starts from random"),
-        },
-    }
-    for setting, why in whys.items():
-        told: dict[str, str] = {}
-        given = [f"stages.finetune.{setting}"]
-        found = [each.name for each in candidates_of("quickstart", given, unmade=told.__setitem__)]
-        assert found == [name for name in names() if name not in why]
-        assert list(told) == list(why)
-        for name, said in why.items():
-            assert said in told.pop(name)
-        candidates_of("quickstart", given, unmade=told.__setitem__, without=list(why))
-        assert not told, "who leaves it out knows"
-        with pytest.raises(RecipeError):
-            candidates_of("quickstart", given, more=["counting:family=tfidf"])
-
-
-def test_counting_needs_no_teacher_and_the_larger_network_keeps_what_is_unset() -> None:
-    assert {"counting", "fasttext"} <= {each.name for each in candidates_of("papers/distilbert")}
-    assert "larger" in [each.name for each in candidates_of("papers/xlnet")]  # settings None and 0
-
-
-def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'larger'"):
-        names(without=["largr"])
-    with pytest.raises(RecipeError, match="needs a stage finetune"):
-        candidates_of("papers/gpt3-few-shot")
-    with pytest.raises(RecipeError, match="peak_learning_rate"):
-        names(more=["fast:stages.task.optimizer.adamw.peak_learning_rate=quick"])
-    with pytest.raises(RecipeError, match="--candidate Fast:seed=3: expected NAME"):
-        names(more=["Fast:seed=3"])
-    with pytest.raises(RecipeError, match="every candidate is left out"):
-        names(without=names())
 
 
 def tried(choice: ModelChoice, scores: dict[str, float], beside: float = 1.0) -> None:
@@ -299,10 +149,10 @@ def test_a_killed_attempt_is_paid_for(own: Path) -> None:
     assert set(spent) == {general, finetune}
     assert all(seconds > 0 for seconds in spent.values())
     before = choice.spent["prepared"]
-    given = 60 * 5 - choice.set_aside(1) - before
+    given = 60 * 5 - set_aside(choice, 1) - before
 
     def left() -> float:
-        return pytest.approx(choice.left(1))
+        return pytest.approx(seconds_left(choice, 1))
 
     assert left() == given - sum(spent.values())
     choice.charge(finetune, 60.0, name="as-written")
@@ -327,16 +177,16 @@ def test_the_minutes_begin_with_the_command_and_keep_some_for_what_follows(own: 
     tried(choice, dict.fromkeys(choice.candidates, 0.5), beside=8.0)
     choice.keep({**choice.state, "rows": {"dev": 20, "test": 60}})
     # Two finalists answer 80 rows, of which 20 took 0.8 s; the rest in stages of 8 s.
-    assert choice.set_aside(1) == pytest.approx(2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
-    assert choice.set_aside(3) == pytest.approx(3 * 2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
+    assert set_aside(choice, 1) == pytest.approx(2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
+    assert set_aside(choice, 3) == pytest.approx(3 * 2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
     spent = sum(choice.spent.values())
-    assert choice.left(3) == pytest.approx(300 - spent - choice.set_aside(3))
+    assert seconds_left(choice, 3) == pytest.approx(300 - spent - set_aside(choice, 3))
 
 
 def test_a_network_that_was_not_measured_is_as_slow_as_the_recipes_was(own: Path) -> None:
     choice = open_choice("mine", [], False, 5.0)
     (cost,) = costs_from_scratch(choice.whole.recipe, (), PreviousArtifacts(store()))
-    assert choice.pace == 1.0
+    assert pace(choice) == 1.0
     stage = choice.whole.recipe.finetune
     assert stage is not None
     settings = {"family": stage.family, "network": dict(stage.network), "head": stage.head}
@@ -345,10 +195,10 @@ def test_a_network_that_was_not_measured_is_as_slow_as_the_recipes_was(own: Path
         return Findings({}, {"tokens_per_second": cost.tokens_per_second / 4})
 
     store().make("stage", "stage finetune", {"settings": settings}, make)
-    assert choice.pace == pytest.approx(4.0)
+    assert pace(choice) == pytest.approx(4.0)
     tokens = replace(cost, tokens=600.0, seconds=6.0)
-    assert choice.seconds(tokens) == pytest.approx(24.0), "a formula's seconds"
-    assert choice.seconds(replace(tokens, measured=True)) == 6.0
+    assert training_seconds(choice, tokens) == pytest.approx(24.0), "a formula's seconds"
+    assert training_seconds(choice, replace(tokens, measured=True)) == 6.0
 
 
 def test_a_candidate_that_can_not_finish_is_not_begun(own: Path) -> None:
@@ -362,7 +212,9 @@ def test_a_candidate_that_can_not_finish_is_not_begun(own: Path) -> None:
     state["rounds"][-1]["tried"][first] = found
     state["rounds"][-1]["spent"][first] = {"all": 0.0}
     choice.keep({**state, "rows": {"train": 20, "dev": 10}})
-    choice.charge("contract", choice.left(1) - 3.0)  # a stage costs 4 s beside its training
+    choice.charge(
+        "contract", seconds_left(choice, 1) - 3.0
+    )  # a stage costs 4 s beside its training
 
     try_candidate(choice, turn, late)
     missing = choice.state["rounds"][-1]["left_out"][late]
@@ -382,7 +234,7 @@ def test_a_round_in_which_none_finishes_leaves_the_ranking_before_it(own: Path) 
     tried(choice, SCORES)
     before, turn = choice.state["rounds"], next_round(choice)
     assert turn is not None
-    choice.charge("contract", choice.left(1) + 1.0)
+    choice.charge("contract", seconds_left(choice, 1) + 1.0)
     for name in turn["factors"]:
         try_candidate(choice, turn, name)
     close_round(choice)
@@ -390,7 +242,7 @@ def test_a_round_in_which_none_finishes_leaves_the_ranking_before_it(own: Path) 
     assert next_round(choice) is None
     assert next_round(open_choice("quickstart", [], True, 60.0)) is None
     finalists = before[-1]["best"][:2]
-    assert [entry.name for entry in survivors(choice)] == [
+    assert [entry.name for entry in finalists_of(choice)] == [
         f"quickstart-smoke-{name}-smoke" for name in finalists
     ]
 

@@ -1,0 +1,173 @@
+"""The rounds of a choice: which candidates each tries, at which budgets and seeds, and its ranking.
+
+`tasks.comparison.halving` divides the seconds; here it is asked with what is left of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from fourstage.terminal import say
+from tasks.comparison.choice_costs import expense
+from tasks.comparison.choice_gate import COUNTED
+from tasks.comparison.choice_reserve import seconds_left, set_aside
+from tasks.comparison.halving import FINALISTS, best_first, factors, most_rounds, sizes
+from tasks.comparison.model_choice import ModelChoice
+
+PLANNED = 0.8  # share of a round's seconds that is planned, since speeds are estimates
+LAST_SEEDS = 3  # fine-tunings of each candidate in the last round; one in those before
+
+
+def next_round(choice: ModelChoice) -> dict[str, Any] | None:
+    """The round that comes next, or that was stopped; None when all are done.
+
+    Returns:
+        ``number``, 0 for the one without pre-training and 1 for the first that has all candidates;
+        ``sizes`` of the rounds from 1; ``seconds``, ``seeds``, ``factors`` on the budgets before
+        the labels, ``left_out`` with the seconds that were missing, and what was ``tried``.
+    """
+    state = choice.state
+    turns = state["rounds"]
+    if state["over"]:
+        return None
+    if turns and not turns[-1].get("best"):
+        return turns[-1]
+    if not turns:
+        turn = _without_pretraining(choice)
+    elif turns[-1]["number"] == 0:
+        turn = _first(choice)
+    else:
+        turn = _after(choice, turns[-1])
+    if turn is not None:
+        choice.keep({**state, "rounds": [*turns, turn]})
+        say(_announced(choice, turn))
+    return turn
+
+
+def close_round(choice: ModelChoice) -> None:
+    """Rank the candidates of the round that was just tried.
+
+    A round in which none was finished in time is dropped: what the one before has ranked, stands.
+    """
+    state = choice.state
+    turn = state["rounds"][-1]
+    if not turn["tried"]:
+        del state["rounds"][-1]
+        choice.keep({**state, "over": True})
+        return
+    means = {name: fmean(tried["scores"]) for name, tried in turn["tried"].items()}
+    seconds = {name: of["seconds"] for name, of in turn["tried"].items()}
+    turn["best"] = best_first(choice.metric, means, seconds)
+    choice.keep(state)
+
+
+def round_name(turn: Mapping[str, Any]) -> str:
+    """What a round is called in lines about it."""
+    return f"round {turn['number']}" if turn["number"] else "without pre-training"
+
+
+def _announced(choice: ModelChoice, turn: Mapping[str, Any]) -> str:
+    """What a round will try, and what is left of the minutes."""
+    seeds = len(turn["seeds"])
+    left, aside = seconds_left(choice, seeds), set_aside(choice, seeds)
+    return (
+        f"{round_name(turn)}: {', '.join(turn['factors'])}; {max(left, 0) / 60:.1f} of"
+        f" {choice.minutes:g} minutes are left for candidates, beside {aside / 60:.1f} for test"
+        " rows and registration"
+    )
+
+
+def _turn(number: int, sizes: Sequence[int], **said: object) -> dict[str, Any]:
+    begun = {"number": number, "sizes": list(sizes), "left_out": {}, "tried": {}, "spent": {}}
+    return {**begun, **said}
+
+
+def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
+    """The candidates that have only labels, the shortest first; if there are none, all.
+
+    Counting is shorter than the formula for networks says.
+    """
+    free = [name for name in choice.candidates if not choice.is_pretrained(name)]
+    if not free:
+        return _first(choice)
+
+    def duration(name: str) -> tuple[bool, float]:
+        counted = choice.plans[name].recipe.family == COUNTED
+        return not counted, expense(choice, name, 1).finetuning
+
+    kept = dict.fromkeys(sorted(free, key=duration), 1.0)
+    return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
+
+
+def _first(choice: ModelChoice) -> dict[str, Any]:
+    """The round of all candidates, in the most rounds with which none has to be left out.
+
+    Where even in two every network would be left out that reads text, it is the only round.
+    """
+    names, left = list(choice.candidates), seconds_left(choice, 1)
+    rounds = most_rounds(len(names))
+    kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
+    while out and rounds > 2:
+        rounds -= 1
+        kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
+    if out and rounds > 1 and not any(map(choice.is_pretrained, kept)):
+        rounds = 1
+        # All of it: what is stopped takes no time that another round could use.
+        kept, out = _divided(choice, names, left, 1)
+    found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
+    if len(found) == 1:  # the first round is the last one
+        rounds = 1
+        if len(kept) <= FINALISTS:
+            kept, more, seeds = _at_most_seeds(choice, list(kept))
+            out = {**out, **more}
+    return _turn(1, found, seconds=left / rounds, seeds=seeds, factors=kept, left_out=out)
+
+
+def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The round after another one; None after the last, or where no two fit what is left.
+
+    Or if it would train nothing anew: what has only labels is the same in each round at one seed.
+    """
+    number, planned = before["number"] + 1, before["sizes"]
+    if number > len(planned) or len(before["best"]) == 1:
+        return None
+    names = before["best"][: planned[number - 1]]
+    if number == len(planned):
+        seconds = seconds_left(choice, 1)
+        kept, out, seeds = _at_most_seeds(choice, names)
+    else:
+        seconds, seeds = seconds_left(choice, 1) / (len(planned) - number + 1), _seeds(choice, 1)
+        kept, out = _divided(choice, names, PLANNED * seconds, 1)
+    anew = len(seeds) > 1 or any(map(choice.is_pretrained, kept))
+    if seconds <= 0 or len(kept) == 1 or not anew:
+        return None
+    return _turn(number, planned, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
+
+
+def _at_most_seeds(
+    choice: ModelChoice, names: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float], list[int]]:
+    """The last round at as many seeds as leave none out: factors, what is left out, seeds."""
+    count = LAST_SEEDS
+    kept, out = _divided(choice, names, PLANNED * seconds_left(choice, count), count)
+    while out and count > 1:
+        count -= 1
+        kept, out = _divided(choice, names, PLANNED * seconds_left(choice, count), count)
+    return kept, out, _seeds(choice, count)
+
+
+def _divided(
+    choice: ModelChoice, names: Sequence[str], seconds: float, seeds: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Factors of a round's candidates, and what those left out were short of (`factors`)."""
+    if choice.smoke:
+        return dict.fromkeys(names, 1.0), {}
+    expenses = {name: expense(choice, name, seeds) for name in names}
+    return factors(expenses, seconds, seeds)
+
+
+def _seeds(choice: ModelChoice, count: int) -> list[int]:
+    # A quick trial has one seed.
+    return [choice.finetune.seed + i for i in range(1 if choice.smoke else count)]

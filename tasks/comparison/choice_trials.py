@@ -1,0 +1,106 @@
+"""Tries a candidate of a choice in a round: trained, scored on the dev rows, charged for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from fourstage.errors import Interrupted
+from fourstage.terminal import say
+from tasks.comparison.choice_costs import expected_seconds
+from tasks.comparison.choice_entries import scaled_overrides
+from tasks.comparison.choice_meter import Meter
+from tasks.comparison.choice_reserve import seconds_left
+from tasks.comparison.choice_rounds import round_name
+from tasks.comparison.model_choice import ModelChoice
+from tasks.planning.layout import Plan
+from tasks.planning.plan import plan_recipe
+from tasks.run.recipe_run import open_run
+from tasks.store.step_names import measurement_step, stage_step
+
+
+def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> None:
+    """Train a candidate with a round's budget and score it on the dev rows, if there is time.
+
+    A seed that may take longer than what is left is not begun, and one that does is stopped; a
+    candidate without any is left out. What it costs is written down step by step. Of an attempt
+    that is killed inside a stage, the updates up to the last checkpoint are paid for when the stage
+    is finished.
+    """
+    if name in turn["tried"] or name in turn["left_out"]:
+        return
+    # The first of all has no limit: there has to be one that can be chosen.
+    bounded = any(each["tried"] for each in choice.state["rounds"])
+    where = f"{round_name(turn)}: {name}"
+    say(where)
+    tried = {"scores": [], "tokens": 0, "seconds": 0.0, "beside": [], "asking": []}
+    made = scaled_overrides(choice, name, turn["factors"][name], turn["seeds"])
+    missing = 0.0
+    with Meter(choice, name) as meter:
+        for number, seed in enumerate(turn["seeds"]):
+            plan = plan_recipe(choice.recipe, made, choice.smoke, seed)
+            meter.begin(f"plan at seed {seed}")
+            meter.lap()
+            left = max(seconds_left(choice, number + 1), 0.0) if bounded or number else None
+            if left is not None and (missing := expected_seconds(choice, plan) - left) > 0:
+                break
+            try:
+                _train(plan, seed, meter, tried, left)
+            except Interrupted as interruption:
+                meter.lap()
+                time_is_over = left is not None and seconds_left(choice, number + 1) <= 0
+                if interruption.signal_number or not time_is_over:
+                    raise
+                break
+    state = choice.state
+    if tried["scores"]:
+        say(f"{where}: {choice.metric} {fmean(tried['scores']):.4f} on dev rows")
+        state["rounds"][-1]["tried"][name] = tried
+    else:
+        needs = (
+            f"needs {missing:.0f} s more than are left" if missing > 0 else "did not end in time"
+        )
+        say(f"{where} is left out: it {needs}")
+        state["rounds"][-1]["left_out"][name] = max(missing, 0.0)
+    choice.keep(state)
+
+
+def _train(plan: Plan, seed: int, meter: Meter, tried: dict[str, Any], limit: float | None) -> None:
+    """Train a candidate at a seed and score it on the dev rows, in so many seconds.
+
+    Args:
+        plan: Its plan at the seed.
+        seed: The seed.
+        meter: What is charged.
+        tried: Gets its score and what it took: ``seconds`` of training, those ``beside`` the
+            training of each stage that was made, and those of ``asking`` about the dev rows.
+        limit: Seconds after which no stage may train any more.
+
+    Raises:
+        Interrupted: The seconds have passed.
+    """
+    finetune = plan.recipe.finetune
+    assert finetune is not None
+    stages = []
+    with open_run(plan, None if limit is None else time.monotonic() + limit) as run:
+        for stage in plan.recipe.stages:
+            step = stage_step(stage.name)
+            meter.begin(f"{step} at seed {seed}")
+            stages.append(run.make(step))
+            trained = stages[-1].notes["seconds"]
+            if run.status[step] == "made":
+                tried["beside"].append(max(meter.lap(least=trained) - trained, 0.0))
+            else:
+                meter.lap()
+        step = measurement_step(finetune.name)
+        meter.begin(f"{step} at seed {seed}")
+        measured = run.make(step)
+        passed = meter.lap()
+        if run.status[step] == "made":
+            tried["asking"].append(passed)
+    counted = stages[-1:] if tried["scores"] else stages  # the seeds share what is before
+    tried["seconds"] += sum(stage.notes["seconds"] for stage in counted)
+    tried["tokens"] = sum(stage.facts["tokens"] for stage in stages)
+    tried["scores"].append(measured.facts["task_metric"]["value"])
