@@ -99,7 +99,7 @@ class ResolvedStage(StageSettings):
             file of word vectors.
         versions: The registered version whose folder that is, as ``models:/NAME/3``, by part.
         init: Where the network comes from that takes the place of training; None: it is trained.
-        trains_itself: Whether its objective trains the network, with no optimizer.
+        trains_itself: Whether its objective or family trains the network, with no optimizer.
     """
 
     index: int

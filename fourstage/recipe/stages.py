@@ -549,13 +549,9 @@ class StageResolution:
                 self.ledger.fault(place, f"expected {' or '.join(pair)}, got both: {reason}")
 
     def _trains_itself(self, at: str, stage: Stage, objectives: Iterable[str]) -> bool:
-        """Whether an objective trains the network.
-
-        If it does, or the family trains itself, settings of gradient descent are refused.
-        """
+        """Whether an objective or the family trains; refuses settings of gradient descent then."""
         folders, family = self.ledger.folders, self.network.family
-        own = [o for o in objectives if catalogue.literals("objectives", o, folders).get("TRAINS")]
-        by = list(own)
+        by = [o for o in objectives if catalogue.literals("objectives", o, folders).get("TRAINS")]
         if catalogue.literals("families", family, folders).get("TRAINS"):
             by.append(family)
         for key in _OF_GRADIENT_DESCENT if by else ():
@@ -564,7 +560,7 @@ class StageResolution:
                     f"{at}.{key}",
                     f"{by[0]} trains the network itself and has its own settings; leave it out",
                 )
-        return bool(own)
+        return bool(by)
 
     def _check_memory(
         self, at: str, sizes: Collection[int], micro_batches: int, alternate: bool
