@@ -243,10 +243,10 @@ class _Counted:
     def lengths(self) -> tuple[int, int, int]:
         """The median and the 90th percentile of the tokens per record, and that of the answers."""
         ordered, answers = sorted(self.tokens), sorted(self.answers) or [0]
-        return ordered[len(ordered) // 2], _ninth(ordered), _ninth(answers)
+        return ordered[len(ordered) // 2], _ninetieth(ordered), _ninetieth(answers)
 
 
-def _ninth(ordered: Sequence[int]) -> int:
+def _ninetieth(ordered: Sequence[int]) -> int:
     """The 90th percentile."""
     return ordered[int(0.9 * (len(ordered) - 1))]
 

@@ -107,7 +107,7 @@ LARGER = Shape(
 LARGER_FROM = 6_000_000  # tokens that must fit into the time for the larger network
 # Networks that write: encoder–decoders that learn to repair a damaged text.
 REPAIR = "text_infilling: {infill_rate: 0.3, permute_rate: 0.0}"
-# With a rate that falls faster they write the same for every row; docs/results.md.
+# A lower rate that falls linearly made one write the same for every row (docs/results.md).
 NOAM = "warmup: 0.1, decay: inverse_square_root, weight_decay: 0.0, beta_2: 0.98"
 SMALL_WRITER = Shape(
     {**NETWORK, "num_decoder_layers": 2, "dropout": 0.1},
