@@ -39,6 +39,7 @@ HEADS = {  # the head for each kind of answer, with its settings
     "choice": ("multiple_choice", "{dropout: 0.0}"),
     "text": ("sequence_to_sequence", "{target_length: TARGET, label_smoothing: 0.1, beams: 4}"),
 }
+IN_PARTS = ("spans", "extract")  # whose long rows are read in parts, not truncated
 SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from one vector a row
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # fixed seconds of a run
@@ -202,6 +203,8 @@ def budgets(
         most, share = (MOST_EPOCHS, 1.0) if start else (20, FINETUNE_SHARE)
         wanted = min(most, max(3, round(UPDATES * 16 / train_rows)))
         row_tokens *= PADDED if writes else 1.0
+        if rows.answers not in IN_PARTS:
+            row_tokens = min(row_tokens, train_rows * _length(rows, shape))
         if writes and not start:
             wanted, share = MOST_WRITING_EPOCHS, WRITING_SHARE if text else 1.0
         epochs = max(1, min(wanted, round(share * total / row_tokens)))
@@ -429,8 +432,8 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
 
 
 def _finetune(planned: Budgets) -> str:
-    parts = planned.answers in ("spans", "extract")
-    long = f"longer rows are {'read in parts' if parts else 'truncated'}"
+    how = "read in parts" if planned.answers in IN_PARTS else "truncated"
+    long = f"longer rows are {how}"
     rate, what, by = _rate(planned.shape.finetune), "labels", planned.metrics[0]
     if planned.answers == "text":  # nothing need be written to choose by the likelihood
         what, by, long = "answers", PERPLEXITY, f"of both texts; {long}"
