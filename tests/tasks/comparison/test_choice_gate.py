@@ -13,6 +13,7 @@ from tasks.comparison.choice_gate import not_below_baseline, told
 from tasks.comparison.model_choice import open_choice
 from tasks.planning.plan import plan_recipe
 from tests.corpora.made_up import rows, write
+from tests.tasks.comparison.test_model_choice import SOURCE
 
 RECIPE = """
 name: mine
@@ -24,13 +25,6 @@ stages:
      batch_size: 8, sequence_length: 32, budget: {{epochs: 1}}}}
 evaluate: {{metrics: [macro_f1, accuracy]}}
 promote: {{model: mine, require: {require}}}
-"""
-SOURCE = """
-name: mine
-language: en
-licence: CC0-1.0
-files: [rows.jsonl]
-fields: {text: text, label: label}
 """
 ABOVE = "{macro_f1: {above: cheap_baseline}}"
 MORE = "{macro_f1: {above: cheap_baseline, at_least: 0.5}, size_mb: {at_most: 90}}"
