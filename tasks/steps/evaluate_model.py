@@ -109,12 +109,14 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     ).to_parquet(path)
     grouped = slices_of(settings["slices"], np.asarray(rows.lengths), true, names)
     unseen = _unseen(step.inputs["dataset"], rows.ids)
+    kind = answers_name(settings["head"], folders)
+    plain = np.array(list(map(_without_likelihood, said)), object) if kind == "text" else said
     return {
         "split": split,
         "rows": len(rows),
-        "answers": answers_name(settings["head"], folders),
+        "answers": kind,
         "metrics": score(said),
-        "commonest": _commonest(said, true),
+        "commonest": _commonest(plain, true),
         "labels_left_out": [name for name in names if name not in {*true, *said}],
         "metrics_clean": score(said, unseen),
         "rows_clean": len(unseen),
@@ -123,6 +125,13 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         **({"seeing_baseline": score(rivals[SEEING])} if SEEING in rivals else {}),
         "slices": {name: score(said, which) for name, which in grouped.items()},
     }
+
+
+def _without_likelihood(answer: str) -> str:
+    """An answer that is a text, without the likelihood of its row's reference."""
+    said = json.loads(answer or "[]")
+    texts = said.get("texts", []) if isinstance(said, dict) else said
+    return json.dumps(texts, ensure_ascii=False)
 
 
 def _commonest(said: np.ndarray, true: np.ndarray) -> dict[str, float]:

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from models.answers.text import written
 from tasks.reports.learned import beyond_pretraining, little_learned, tells_nothing_apart
-from tasks.steps.evaluate_model import _commonest
+from tasks.steps.evaluate_model import _commonest, _without_likelihood
 
 
 def _stage(name: str, nats: float | None, tokens: int = 400_000):
@@ -94,6 +95,13 @@ def test_a_model_that_gives_one_answer_to_unlike_rows_is_told(predicted, right, 
     assert bool(notes) == bool(told)
     if told:
         assert re.search(told, notes[0])
+
+
+def test_a_text_is_the_same_whatever_its_reference_is_worth():
+    answers = [written("Ein Hund.", likelihood) for likelihood in (None, (3.0, 4, 2), (1.0, 2, 2))]
+    assert len(set(answers)) == 3
+    assert set(map(_without_likelihood, answers)) == {written("Ein Hund.")}
+    assert _without_likelihood(written(None, (1.0, 2, 2))) == "[]"
 
 
 def test_an_evaluation_without_rows_or_of_an_earlier_version_is_told_nothing_of():
