@@ -18,13 +18,21 @@ gc.set_threshold(10_000)  # as the command does
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+_DATA = os.environ.get("FOURSTAGE_DATA", "")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_data() -> Iterator[None]:
+    """No test finds a real data set but by ``shared_data``, so that none needs one unsaid."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("FOURSTAGE_DATA", raising=False)
+        yield
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the real data sets: of FOURSTAGE_DATA, else ``shared/data`` beside the clone."""
-    configured = [
-        Path(part) for part in os.environ.get("FOURSTAGE_DATA", "").split(os.pathsep) if part
-    ]
+    configured = [Path(part) for part in _DATA.split(os.pathsep) if part]
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     for folder in (*configured, beside):
         if (folder / "tasks").is_dir():

@@ -84,12 +84,12 @@ def test_a_recipe_that_counts_keeps_its_own_rule(own: Path) -> None:
 
 
 def test_a_perplexity_has_no_baseline_and_the_next_metric_may() -> None:
-    asked = "promote={model: mine}"
+    packaged = ["stages.task=", "stages.finetune.dataset=smoke_text", "promote={model: mine}"]
     for metrics, found in {
         "[perplexity, chrf]": ("promote.require.chrf.not_below=cheap_baseline",),
         "[perplexity]": (),
     }.items():
-        plan = plan_recipe("tasks/multi30k-en-de", [f"evaluate.metrics={metrics}", asked])
+        plan = plan_recipe("tasks/multi30k-en-de", [*packaged, f"evaluate.metrics={metrics}"])
         assert not_below_baseline(plan) == found
         assert told(plan).startswith("The recipe's gate asks" if found else "There is no cheap")
 
