@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
+from typing import Any
+
+from corpora.answer_shapes import KINDS
+
+# What is said of the columns of files, where the survey of them is wrong.
+COLUMNS = ("text", "pair", "label", "answers", "choices", "language")
 
 
 def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
@@ -41,6 +47,36 @@ def add_init(parser: ArgumentParser) -> None:
         metavar="ADDRESS",
         help="a pre-trained network to start from: folder:PATH, or hf:OWNER/NAME@COMMIT",
     )
+
+
+def add_columns(parser: ArgumentParser) -> None:
+    """`COLUMNS`, each an option."""
+    parser.add_argument(
+        "--text", metavar="COLUMN", help="the text column, if the one found is wrong"
+    )
+    parser.add_argument("--pair", metavar="COLUMN", help="the column of the second text of a pair")
+    parser.add_argument(
+        "--label",
+        metavar="COLUMN",
+        help="the column of labels or answers, if the one found is wrong",
+    )
+    parser.add_argument(
+        "--answers",
+        choices=KINDS,
+        help="what the label column holds, if the kind found is wrong; text: what is to be written",
+    )
+    parser.add_argument(
+        "--choices",
+        nargs="+",
+        metavar="COLUMN",
+        help="the columns of each row's choices, or one that holds a list of them",
+    )
+    parser.add_argument("--language", metavar="CODE", help="language of the text, such as en or zh")
+
+
+def columns_of(options: Namespace) -> dict[str, Any]:
+    """Those of `COLUMNS` that were given, with their values."""
+    return {name: value for name in COLUMNS if (value := getattr(options, name)) is not None}
 
 
 def add_json(parser: _ActionsContainer) -> None:

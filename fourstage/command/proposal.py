@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from glob import has_magic
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,44 @@ def other_files(
         if named != known:
             found[name] = (sorted(named - known), sorted(known - named))
     return found
+
+
+def other_columns(folder: Path, given: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """How what a project's rows are said to be differs from what is named.
+
+    Args:
+        folder: A project made by `propose`, whose source may have been edited.
+        given: Some of the arguments of `propose` that say what the rows' columns are.
+
+    Returns:
+        For each that differs, what is named and what the project has, as words.
+    """
+    source = load_source(ROWS, [folder])
+    fields = source.fields
+    known = {
+        "text": fields.text,
+        "pair": fields.text_pair,
+        "label": fields.label,
+        "choices": fields.choices,
+        "answers": source.answers,
+        "language": source.language,
+    }
+    named = {name: _named(source, value) for name, value in given.items()}
+    words = {name: (_words(value), _words(known[name])) for name, value in named.items()}
+    return {name: pair for name, pair in words.items() if pair[0] != pair[1]}
+
+
+def _named(source: Source, said: Any) -> Any:
+    """A column that is given by its number, by the name that it got; or several."""
+    if not isinstance(said, str):
+        return [_named(source, each) for each in said]
+    names = dict(zip(map(str, count(1)), source.columns, strict=False))
+    return names.get(said, said)
+
+
+def _words(said: str | Sequence[str] | None) -> str:
+    """One or more values, as they are typed."""
+    return said or "" if isinstance(said, str | None) else " ".join(said)
 
 
 def other_network(folder: Path, init: str | None) -> tuple[str | None, str | None] | None:

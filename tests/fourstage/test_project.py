@@ -15,8 +15,8 @@ from data_contracts.suite import load_suite
 from fourstage.command import main
 from fourstage.command.example_data import CHAPTERS
 from fourstage.command.first_recipe import HEADS, LEAST_GENERAL, SMALL, budgets
-from fourstage.command.project import FOLDERS
-from fourstage.command.proposal import propose
+from fourstage.command.project import FOLDERS, make_project
+from fourstage.command.proposal import other_columns, propose
 from fourstage.errors import ContractViolation, RecipeError
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.loading import load_recipe
@@ -315,6 +315,46 @@ def test_a_choice_of_files_keeps_standard_output_for_its_one_object(tmp_path, mo
         told = capsys.readouterr()
         assert told.out == ""
         assert made in told.err
+
+
+def test_columns_may_be_named_for_a_choice_and_are_the_same_when_it_goes_on(
+    tmp_path, monkeypatch, capsys
+):
+    rows = tmp_path / "rows.csv"
+    lines = [f"a dog number {n} runs,ein Hund Nummer {n} läuft,{n}" for n in range(60)]
+    rows.write_text("\n".join(["english,german,size", *lines]) + "\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    named = ["--rows", str(rows), "--text", "english", "--label", "german", "--answers", "text"]
+    stop = ["--without", "nobody"]  # what goes on is refused later, for another reason
+    assert main(["choose", *named, *stop]) == 2
+    assert "'nobody' is not a candidate" in capsys.readouterr().err
+    source = tmp_path / "choice" / "sources" / "my_rows.yaml"
+    assert "label: german" in source.read_text("utf-8")
+    assert "answers: text" in source.read_text("utf-8")
+    before = source.read_bytes()
+    for words, said in {
+        tuple(named): "'nobody' is not a candidate",
+        ("--rows", str(rows)): "'nobody' is not a candidate",
+        ("--rows", str(rows), "--label", "size"): "--label size, but in choice it is german;",
+        ("--rows", str(rows), "--answers", "label"): "--answers label, but in choice it is text;",
+        ("--rows", str(rows), "--pair", "size"): "--pair size, but in choice it is not set;",
+        ("quickstart", "--label", "size"): "--label goes with --rows",
+    }.items():
+        monkeypatch.chdir(tmp_path)
+        assert main(["choose", *words, *stop]) == 2, words
+        assert said in capsys.readouterr().err, words
+    assert source.read_bytes() == before
+
+
+def test_a_column_without_a_header_keeps_its_number_when_a_choice_goes_on(tmp_path, monkeypatch):
+    rows = tmp_path / "rows.tsv"
+    lines = (f"{('good', 'bad')[n % 2]}\tfilm {n} with a long text\t{n % 3}" for n in range(60))
+    rows.write_text("\n".join(lines) + "\n", "utf-8")
+    propose_given = {"text": "2", "label": "1"}
+    made = propose([], [str(rows)], **propose_given)
+    make_project(tmp_path / "own", made.files)
+    assert other_columns(tmp_path / "own", propose_given) == {}
+    assert other_columns(tmp_path / "own", {"label": "3"}) == {"label": ("column3", "label")}
 
 
 def test_a_choice_goes_on_only_with_the_files_of_its_project(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
-from fourstage.command.options import add_init, add_json, add_recipe, minutes
+from fourstage.command.options import (
+    add_columns,
+    add_init,
+    add_json,
+    add_recipe,
+    columns_of,
+    minutes,
+)
 from fourstage.command.output import (
     only_this_on_standard_output,
     print_line,
@@ -36,6 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--corpus", nargs="+", default=[], metavar="FILE", help="text of the same kind as the rows"
     )
+    add_columns(parser)
     add_init(parser)
     parser.add_argument(
         "--project",
@@ -80,6 +88,11 @@ def handle(options: Namespace) -> int:
         raise RecipeError("choose: name a recipe, or give --rows FILE [--corpus FILE]")
     elif options.init is not None:
         raise RecipeError("choose: --init goes with --rows; a recipe names its own network")
+    elif given_columns := columns_of(options):
+        raise RecipeError(
+            f"choose: --{next(iter(given_columns))} goes with --rows; a recipe's rows have a source"
+            " that says what their columns are"
+        )
     given = options.recipe, options.overrides, options.smoke
     candidates_of(*given, options.candidate, options.without)
     require_servers()
@@ -103,18 +116,31 @@ def _enter_project(options: Namespace) -> None:
 
     Raises:
         RecipeError: A recipe is named, too, the folder is not empty and no project, or it is a
-            project of other files or of another network.
+            project of other files, of other columns or of another network.
     """
     from fourstage.command.project import MARKER, check_empty, make_project
-    from fourstage.command.proposal import other_files, other_network, propose
+    from fourstage.command.proposal import (
+        ROWS,
+        other_columns,
+        other_files,
+        other_network,
+        propose,
+    )
 
     folder: Path = options.project
     say = tell if options.json else print_text
+    columns = columns_of(options)
     if options.recipe is not None:
         raise RecipeError("choose: give a recipe or --rows, not both")
     if (folder / MARKER).is_file():
         if other := other_files(folder, options.corpus, options.rows):
             raise RecipeError(_told(folder, other))
+        for name, (named, known) in other_columns(folder, columns).items():
+            raise RecipeError(
+                f"choose: --{name} {named}, but in {folder} it is {known or 'not set'}; nothing was"
+                f" started. Correct {folder / 'sources' / f'{ROWS}.yaml'}, or name another folder"
+                " with --project DIR"
+            )
         if networks := other_network(folder, options.init):
             named, known = (each or "no network" for each in networks)
             raise RecipeError(
@@ -125,7 +151,8 @@ def _enter_project(options: Namespace) -> None:
         say(f"{folder}: goes on with this project; its recipe and sources stay as they are")
     else:
         check_empty(folder)
-        proposal = propose(options.corpus, options.rows, minutes=options.minutes, init=options.init)
+        more = {"minutes": options.minutes, "init": options.init}
+        proposal = propose(options.corpus, options.rows, **columns, **more)
         make_project(folder, proposal.files)
         for told in proposal.told:
             say(told)

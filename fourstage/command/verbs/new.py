@@ -6,8 +6,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from corpora.answer_shapes import KINDS
-from fourstage.command.options import add_init, minutes
+from fourstage.command.options import add_columns, add_init, columns_of, minutes
 from fourstage.command.output import print_line, print_text
 from fourstage.errors import RecipeError
 
@@ -26,27 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=minutes, metavar="N", help="minutes that a run may take; default 10"
     )
-    parser.add_argument(
-        "--text", metavar="COLUMN", help="the text column, if the one found is wrong"
-    )
-    parser.add_argument("--pair", metavar="COLUMN", help="the column of the second text of a pair")
-    parser.add_argument(
-        "--label",
-        metavar="COLUMN",
-        help="the column of labels or answers, if the one found is wrong",
-    )
-    parser.add_argument(
-        "--answers",
-        choices=KINDS,
-        help="what the label column holds, if the kind found is wrong; text: what is to be written",
-    )
-    parser.add_argument(
-        "--choices",
-        nargs="+",
-        metavar="COLUMN",
-        help="the columns of each row's choices, or one that holds a list of them",
-    )
-    parser.add_argument("--language", metavar="CODE", help="language of the text, such as en or zh")
+    add_columns(parser)
     add_init(parser)
 
 
@@ -56,8 +35,9 @@ def handle(options: Namespace) -> int:
     from fourstage.command.proposal import propose, propose_example
 
     check_empty(options.folder)
-    words = ("minutes", "text", "pair", "label", "answers", "choices", "language", "init")
-    given = {name: value for name in words if (value := getattr(options, name)) is not None}
+    given = columns_of(options)
+    more = {name: getattr(options, name) for name in ("minutes", "init")}
+    given |= {name: value for name, value in more.items() if value is not None}
     if options.corpus or options.rows:
         proposal = propose(options.corpus, options.rows, **given)
     else:
