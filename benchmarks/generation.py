@@ -12,6 +12,7 @@ import json
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -85,9 +86,14 @@ def work(folder: Path, kind: str) -> None:
 
     network = load_network(folder)
     table = keras.ops.transpose(network.token_embedding.embeddings)
-    reader = (Anew if kind == "anew" else causal_reader)(
-        network, lambda x: keras.ops.matmul(x, table)
-    )
+
+    def logits(hidden: Any) -> Any:
+        return keras.ops.matmul(hidden, table)
+
+    @cache
+    def reader_for(beams: int) -> Any:
+        return Anew(network, logits) if kind == "anew" else causal_reader(network, logits, beams)
+
     print("ready", flush=True)
     for line in sys.stdin:
         *said, asked = line.split()
@@ -97,7 +103,12 @@ def work(folder: Path, kind: str) -> None:
         for _ in range(1 if asked == "tokens" else int(asked)):
             began = time.perf_counter()
             found = generate(
-                reader, prompts(count).tolist(), settings, stops={0}, pad_id=0, batch_size=count
+                reader_for(beams),
+                prompts(count).tolist(),
+                settings,
+                stops={0},
+                pad_id=0,
+                batch_size=count,
             )
             taken.append(1000 * (time.perf_counter() - began))
         if asked == "tokens":
