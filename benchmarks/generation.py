@@ -3,6 +3,7 @@
 ``python -m benchmarks.generation --peers .venv-bench/bin/python``. A GPT-2 of random weights writes
 128 tokens after prompts of 32, greedily and with four beams, for one prompt and for sixteen. It
 stops if the tokens differ. ``anew`` is ours without a cache: it reads the whole text at each step.
+``--size small`` takes GPT-2's smallest published size.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,12 +25,16 @@ from benchmarks.workers import Worker, started
 
 PEER = Path(__file__).with_name("peers") / "transformers_generation.py"
 SIZE = {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024}
-VOCABULARY, PROMPT, NEW = 8000, 32, 128
+SMALL = {"num_layers": 12, "hidden_dim": 768, "num_heads": 12, "intermediate_dim": 3072}
+# With pieces of the vocabulary, and the deviation of the weights: so large that texts vary and two
+# likeliest tokens are apart, and too small to multiply rounding.
+SIZES = {"mini": (SIZE, 8000, 0.5), "small": (SMALL, 50257, 0.1)}
+PROMPT, NEW = 32, 128
 CASES = ((1, 1), (16, 1), (1, 4), (16, 4))  # prompts, beams
 ANEW = ((1, 1), (16, 1))
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, size: str) -> None:
     """Write the network for both."""
     import keras
 
@@ -35,16 +42,17 @@ def write(folder: Path) -> None:
     from models.interchange.huggingface import save_network
 
     keras.utils.set_random_seed(1)
-    network = Gpt2(vocabulary_size=VOCABULARY, max_sequence_length=256, **SIZE)
+    arguments, pieces, stddev = SIZES[size]
+    network = Gpt2(vocabulary_size=pieces, max_sequence_length=256, **arguments)
     for variable in network.trainable_variables:
-        if len(variable.shape) == 2:  # so large that texts vary and two likeliest tokens are apart
-            variable.assign(keras.random.normal(variable.shape, stddev=0.5))
+        if len(variable.shape) == 2:
+            variable.assign(keras.random.normal(variable.shape, stddev=stddev))
     save_network(network, folder)
 
 
-def prompts(count: int) -> np.ndarray:
+def prompts(count: int, pieces: int) -> np.ndarray:
     """(count, `PROMPT`) ids."""
-    return np.random.default_rng(count).integers(1, VOCABULARY, (count, PROMPT))
+    return np.random.default_rng(count).integers(1, pieces, (count, PROMPT))
 
 
 class Anew:
@@ -84,10 +92,15 @@ def work(folder: Path, kind: str) -> None:
     from models.interchange.huggingface import load_network
 
     network = load_network(folder)
-    table = keras.ops.transpose(network.token_embedding.embeddings)
-    reader = (Anew if kind == "anew" else causal_reader)(
-        network, lambda x: keras.ops.matmul(x, table)
-    )
+    table = network.token_embedding.embeddings
+
+    def logits(hidden: Any) -> Any:  # as a head computes them
+        return keras.ops.matmul(hidden, keras.ops.transpose(table))
+
+    @cache
+    def reader_for(beams: int) -> Any:
+        return Anew(network, logits) if kind == "anew" else causal_reader(network, logits, beams)
+
     print("ready", flush=True)
     for line in sys.stdin:
         *said, asked = line.split()
@@ -97,7 +110,12 @@ def work(folder: Path, kind: str) -> None:
         for _ in range(1 if asked == "tokens" else int(asked)):
             began = time.perf_counter()
             found = generate(
-                reader, prompts(count).tolist(), settings, stops={0}, pad_id=0, batch_size=count
+                reader_for(beams),
+                prompts(count, network.vocabulary_size).tolist(),
+                settings,
+                stops={0},
+                pad_id=0,
+                batch_size=count,
             )
             taken.append(1000 * (time.perf_counter() - began))
         if asked == "tokens":
@@ -105,11 +123,13 @@ def work(folder: Path, kind: str) -> None:
         print(*taken, flush=True)
 
 
-def measure(peers: str, rounds: int) -> dict[str, dict[str, float]]:
+def measure(
+    peers: str, rounds: int, size: str, cases: Sequence[tuple[int, int]]
+) -> dict[str, dict[str, float]]:
     """Median milliseconds by case and name."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "network"
-        write(folder)
+        write(folder, size)
         this = (sys.executable, "-m", "benchmarks.generation", "--work", str(folder), "--kind")
         commands = {
             "fourstage": (*this, "cache"),
@@ -117,7 +137,7 @@ def measure(peers: str, rounds: int) -> dict[str, dict[str, float]]:
             "transformers": (peers, str(PEER), str(folder)),
         }
         with started(commands) as workers:
-            return {f"{n} × {k}": _case(workers, n, k, rounds) for n, k in CASES}
+            return {f"{n} × {k}": _case(workers, n, k, rounds) for n, k in cases}
 
 
 def _case(workers: dict[str, Worker], count: int, beams: int, rounds: int) -> dict[str, float]:
@@ -137,6 +157,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", help="a Python that has torch and transformers")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--size", choices=SIZES, default="mini")
+    parser.add_argument("--prompts", type=int, help="measure greedy search alone, for so many")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--kind", default="cache", help=argparse.SUPPRESS)
@@ -144,7 +166,8 @@ def main() -> None:
     if options.work:
         work(options.work, options.kind)
         return
-    found = measure(options.peers, options.rounds)
+    cases = CASES if options.prompts is None else [(options.prompts, 1)]
+    found = measure(options.peers, options.rounds, options.size, cases)
     if options.json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
         return

@@ -40,12 +40,20 @@ class CachedReader:
         begin: Ids with which a text begins that is written apart from its prompt, as
             encoder–decoders do: `start` reads them, too, and they stand in the first places, where
             a prompt's tokens do otherwise. Empty for texts that continue their prompts.
+        beams: N that `step` is made for; None for any.
     """
 
     def __init__(
-        self, longest: int, start: Read, step: Read, moved: Read, begin: Sequence[int] = ()
+        self,
+        longest: int,
+        start: Read,
+        step: Read,
+        moved: Read,
+        begin: Sequence[int] = (),
+        beams: int | None = None,
     ):
         self.longest, self.begin = longest, tuple(begin)
+        self._beams = beams
         self._start, self._step, self._moved = start, step, moved
         self._kept: Sequence[Any] = ()
         self._seen = np.zeros((0, 0, 0), bool)  # (P, N, C)
@@ -68,7 +76,7 @@ class CachedReader:
         seen = self._seen[prompt, text]  # (B', C)
         prompts, prompt = np.unique(prompt, return_inverse=True)
         text = _numbers(prompt)
-        size = (len(prompts), int(text.max()) + 1)
+        size = (len(prompts), self._beams or int(text.max()) + 1)
         if size[0] < len(self._seen) or self._at + size[1] > seen.shape[1]:
             seen = self._move(prompts, prompt, seen, size[1])
         ids = np.zeros(size, np.int32)

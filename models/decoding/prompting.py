@@ -86,10 +86,13 @@ def write(
         ContractViolation: A text is not what is expected, or too long.
     """
     settings = asdict(prompting.defaults) | dict(given)
-    reader = cached_reader(prompting.reading)
-    reader.longest = longest
     try:
         generation = Generation(**settings)
+    except ValueError as error:
+        raise RecipeError(f"generate: {error}") from None
+    reader = cached_reader(prompting.reading, generation.beams)
+    reader.longest = longest
+    try:
         if not prompting.exactly:
             check_room(reader, generation)
     except ValueError as error:

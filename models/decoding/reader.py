@@ -16,27 +16,35 @@ from models.layers.cache import moved, stacked, unstacked, written
 ops: Any = keras.ops
 
 
-def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
+def causal_reader(
+    network: Any, logits: Callable[[Any], Any], beams: int | None = None
+) -> CachedReader:
     """A reader of a network with ``go_on`` (`models.layers.causal`).
 
     Args:
         network: The network.
         logits: (…, D) last hidden states → (…, V) logits.
+        beams: As for `cached_reader`.
     """
-    return cached_reader(Reading(network, logits))
+    return cached_reader(Reading(network, logits), beams)
 
 
-def cached_reader(reading: Reading) -> CachedReader:
-    """A reader by the three functions of `reading`, which are compiled once for all shapes."""
+def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
+    """A reader by the three functions of `reading`, which are compiled once for all shapes.
+
+    Args:
+        reading: The functions.
+        beams: Most texts that go on from a prompt at a time; None for any number, which is slower.
+    """
     functions = [reading.start, reading.step, reading.moved]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
         functions = [
             tf.function(getattr(reading, name), input_signature=signature).get_concrete_function()
-            for name, signature in reading.signatures().items()
+            for name, signature in reading.signatures(beams).items()
         ]
-    return CachedReader(reading.longest, *functions, begin=reading.begin)
+    return CachedReader(reading.longest, *functions, begin=reading.begin, beams=beams)
 
 
 class Reading:
@@ -69,22 +77,25 @@ class Reading:
     def step(self, token_ids: Any, seen: Any, at: Any, cache: Any) -> list[Any]:
         """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
         ids, mask = _by_text(token_ids, seen)
-        logits, new = self._read(ids, mask, unstacked(cache, self._network.num_layers))
+        past = unstacked(cache, self._network.num_layers)
+        logits, new = self._read(ids, mask, past, ops.shape(seen)[1])
         return [logits, written(cache, new, at, after=logits)]
 
     def moved(self, prompts: Any, places: Any, cache: Any) -> list[Any]:
         """What is kept for some prompts, (P',), at places (P', C')."""
         return [moved(cache, prompts, places)]
 
-    def _read(self, token_ids: Any, mask: Any, past: Sequence[Past]) -> tuple[Any, Any]:
+    def _read(
+        self, token_ids: Any, mask: Any, past: Sequence[Past], texts: Any = 1
+    ) -> tuple[Any, Any]:
         """Logits after the last token, and keys and values of the tokens."""
         batch = {keys.TOKEN_IDS: token_ids, keys.PADDING_MASK: mask}
-        hidden, new = self._network.go_on(batch, past, **self._more)
+        hidden, new = self._network.go_on(batch, past, texts, **self._more)
         return self._logits(hidden[:, -1]), stacked(new)
 
-    def signatures(self) -> dict[str, list[Any]]:
-        """TensorFlow's signatures of the three, for all shapes."""
-        return signatures_of([_cache_spec(self._network, self._network.num_layers)])
+    def signatures(self, beams: int | None = None) -> dict[str, list[Any]]:
+        """TensorFlow's signatures of the three, for all shapes, or for a number of texts."""
+        return signatures_of([_cache_spec(self._network, self._network.num_layers)], beams)
 
 
 class ReadingApart(Reading):
@@ -116,7 +127,8 @@ class ReadingApart(Reading):
         """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
         ids, mask = _by_text(token_ids, seen)
         past, memorised = (unstacked(x, self._num_layers) for x in (cache, of_prompt))
-        logits, new = self._write(ids, mask, past, memorised, prompt_mask)
+        texts = ops.shape(seen)[1]
+        logits, new = self._write(ids, mask, past, memorised, prompt_mask, texts)
         return [logits, written(cache, new, at, after=logits), of_prompt, prompt_mask]
 
     def moved(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -139,18 +151,16 @@ class ReadingApart(Reading):
         past: Sequence[Past],
         memorised: Sequence[Past],
         prompt_mask: Any,
+        texts: Any = 1,
     ) -> tuple[Any, Any]:
         """Logits after the last token, and keys and values of the tokens."""
-        prompts, width = ops.shape(prompt_mask)
-        texts = ops.shape(target_ids)[0] // prompts
-        each = ops.broadcast_to(prompt_mask[:, None], (prompts, texts, width))
         batch = {
             keys.TARGET_IDS: target_ids,
             keys.TARGET_MASK: target_mask,
-            keys.PADDING_MASK: ops.reshape(each, (-1, width)),
+            keys.PADDING_MASK: prompt_mask,
             **self._places(target_mask, prompt_mask),
         }
-        hidden, new = self._network.go_on(batch, past, memorised)
+        hidden, new = self._network.go_on(batch, past, memorised, texts)
         return self._logits(hidden[:, -1]), stacked(new)
 
     def _places(self, target_mask: Any, prompt_mask: Any) -> dict[str, Any]:
@@ -161,12 +171,12 @@ class ReadingApart(Reading):
     def _num_layers(self) -> int:
         return self._network.num_decoder_layers
 
-    def signatures(self) -> dict[str, list[Any]]:
-        """TensorFlow's signatures of the three, for all shapes."""
+    def signatures(self, beams: int | None = None) -> dict[str, list[Any]]:
+        """TensorFlow's signatures of the three, for all shapes, or for a number of texts."""
         import tensorflow as tf
 
         cache = _cache_spec(self._network, self._num_layers)
-        return signatures_of([cache, cache, tf.TensorSpec((None, None), tf.int32)])
+        return signatures_of([cache, cache, tf.TensorSpec((None, None), tf.int32)], beams)
 
 
 def _by_text(token_ids: Any, seen: Any) -> tuple[Any, Any]:
@@ -184,14 +194,14 @@ def _cache_spec(network: Any, layers: int) -> Any:
     return tf.TensorSpec(size, network.compute_dtype)
 
 
-def signatures_of(kept: list[Any]) -> dict[str, list[Any]]:
+def signatures_of(kept: list[Any], beams: int | None) -> dict[str, list[Any]]:
     """TensorFlow's signatures of ``start``, ``step`` and ``moved``, by that of what is kept."""
     import tensorflow as tf
 
     some, each = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, None), tf.int32)
-    seen, at = tf.TensorSpec((None, None, None), tf.bool), tf.TensorSpec((), tf.int32)
+    seen, at = tf.TensorSpec((None, beams, None), tf.bool), tf.TensorSpec((), tf.int32)
     return {
         "start": [each, each],
-        "step": [each, seen, at, *kept],
+        "step": [tf.TensorSpec((None, beams), tf.int32), seen, at, *kept],
         "moved": [some, each, *kept],
     }

@@ -61,6 +61,7 @@ class RecurrentReading(ReadingApart):
         by_row = ops.reshape(cache, (self._network.num_states, -1, self._network.hidden_dim))
         states = ops.take(by_row, ops.reshape(rows, (-1,)), axis=1)  # (S, P · N, D)
         logits, new = self._go_on(ids, states, Memory(of, values, ()), mask)
+        new = ops.reshape(new, (*new.shape[:1], prompts, 1, -1, new.shape[-1]))  # (S, P, 1, N, D)
         return [logits, written(cache, new, at, after=logits), of, values, mask]
 
     def moved(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -79,11 +80,11 @@ class RecurrentReading(ReadingApart):
         hidden, new = self._network.go_on(batch, states, memory)
         return self._logits(hidden[:, -1]), new[:, :, None]
 
-    def signatures(self) -> dict[str, list[Any]]:
-        """TensorFlow's signatures of the three, for all shapes."""
+    def signatures(self, beams: int | None = None) -> dict[str, list[Any]]:
+        """TensorFlow's signatures of the three, for all shapes, or for a number of texts."""
         import tensorflow as tf
 
         network = self._network
         of = [tf.TensorSpec((None, None, w)) for w in (network.key_dim, network.memory_dim)]
         states = tf.TensorSpec((network.num_states, None, 1, None, network.hidden_dim))
-        return signatures_of([states, *of, tf.TensorSpec((None, None), tf.int32)])
+        return signatures_of([states, *of, tf.TensorSpec((None, None), tf.int32)], beams)

@@ -21,10 +21,18 @@ import keras
 
 from fourstage.errors import UnknownNameError
 from models import features as keys
-from models.layers.attention import Past, as_past, banded_bias, bias_from_padding, causal_bias
-from models.layers.embedding import positions_of_tokens
+from models.layers.attention import (
+    NOT_SEEN,
+    Past,
+    as_past,
+    banded_bias,
+    bias_from_padding,
+    causal_bias,
+)
+from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.gather import gather_positions
 from models.layers.relative_transformer import RelativeConfig, RelativeTransformer
+from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.protocols import Capability
 
@@ -186,33 +194,36 @@ class TransformerXL(RelativeTransformer):
         return [as_past(*block.seen(memory[:, number])[1:]) for number, block in blocks]
 
     def go_on(
-        self, features: Mapping[str, Any], past: Sequence[Past] = ()
+        self, features: Mapping[str, Any], past: Sequence[Past] = (), texts: Any = 1
     ) -> tuple[Any, list[Past]]:
-        """Read tokens that continue a sequence, without reading those before them again.
+        """Read tokens that continue sequences, without reading those before them again.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) as in
-                `models.layers.causal`; without `past`, padding may be on the left.
-            past: Keys and values at S places, by layer, of other readings or of `past_of` a memory;
-                empty for none.
+            features: token_ids and padding_mask as in `models.layers.causal`; without `past`,
+                padding may be on the left.
+            past: Keys and values at S places of P rows, by layer, of other readings or of `past_of`
+                a memory; empty for none.
+            texts: N, the texts that go on from each row.
 
         Returns:
-            sequence_output of the new tokens (B, N, D) float32, and their keys and values by layer.
-            Both equal those of one reading of all tokens up to rounding.
+            sequence_output of the new tokens (P · N, T, D) float32, and their keys and values by
+            layer, (P, H, N · T, K). Both equal those of one reading of all tokens up to rounding.
         """
         mask = features[keys.PADDING_MASK]
         new, total = ops.shape(features[keys.TOKEN_IDS])[1], ops.shape(mask)[1]
         seen, positions = self.relations(new, total), positions_of_tokens(mask)
         if past:  # else tokens stand one after another, and the shift needs no look-up
-            seen["distances"] = positions[:, total - new :, None] - positions[:, None]
+            back = own_positions(positions, new)[..., None] - positions[:, None]
+            seen["distances"] = joined_pairs(back[:, None], new, texts)[:, 0]
         bias = self._before(new, total, positions=positions)
         bias = ops.minimum(bias, bias_from_padding(mask))
-        x = self.embed(features)
+        bias = joined_pairs(bias, new, texts, NOT_SEEN)
+        x = joined(self.embed(features), texts)
         kept_by_layer = []
         for number, block in enumerate(self.blocks):
             x, kept = block.go_on(x, past[number] if past else None, bias=bias, **seen)
             kept_by_layer.append(kept)
-        return x, kept_by_layer
+        return parted(x, new, texts), kept_by_layer
 
 
 def _packed(features: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:

@@ -21,9 +21,10 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import Past, bias_from_padding, causal_bias
-from models.layers.embedding import positions_of_tokens
+from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
+from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.modes import mode_bias, segment_rows
+from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.modes import Mode
 from models.protocols import Capability
@@ -89,7 +90,7 @@ class Unilm(TextTransformer):
         return super().embed(features, training=training)
 
     def go_on(
-        self, features: Mapping[str, Any], past: Sequence[Past] = (), *, blank: int
+        self, features: Mapping[str, Any], past: Sequence[Past] = (), texts: Any = 1, *, blank: int
     ) -> tuple[Any, list[Past]]:
         """Read a text or tokens that follow it, and fill in the [MASK] after them.
 
@@ -97,37 +98,42 @@ class Unilm(TextTransformer):
         second text in mode sequence-to-sequence. The [MASK] is not remembered.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) as in
-                `models.layers.causal`.
-            past: Keys and values at S places, by layer; empty for none.
+            features: token_ids and padding_mask as in `models.layers.causal`.
+            past: Keys and values at S places of P rows, by layer; empty for none.
+            texts: N, the texts that go on from each row.
             blank: Id of [MASK].
 
         Returns:
-            sequence_output of the new tokens and of the [MASK] (B, N + 1, D) float32, and keys and
-            values of the new tokens by layer. Both equal those of one reading of all tokens up to
-            rounding.
+            sequence_output of the new tokens and of the [MASK] (P · N, T + 1, D) float32, and keys
+            and values of the new tokens by layer, (P, H, N · T, K). Both equal those of one reading
+            of all tokens up to rounding.
         """
         one = ops.ones_like(features[keys.TOKEN_IDS][:, :1])
         ids = ops.concatenate([features[keys.TOKEN_IDS], one * blank], axis=1)
         mask = ops.concatenate([features[keys.PADDING_MASK], one], axis=1)
         new = ops.shape(ids)[1]
         before = ops.shape(mask)[1] - new
+        positions = own_positions(positions_of_tokens(mask), new)
         second = ops.ones_like(ids)
         if not past:
             second = ops.concatenate([ops.zeros_like(ids[:, 1:]), one], axis=1)
         modes = one[:, 0] * int(Mode.SEQUENCE_TO_SEQUENCE)
-        x = self.embeddings(
-            ids,
-            segment_rows(modes, second),
-            position_ids=positions_of_tokens(mask)[:, before:],
-        )
+        x = self.embeddings(ids, segment_rows(modes, second), position_ids=positions)
+        x = joined(x, texts)
         hidden = causal_bias(new, before) if past else mode_bias(modes, second)
-        bias = ops.minimum(hidden, bias_from_padding(mask))
+        bias = joined_pairs(ops.minimum(hidden, bias_from_padding(mask)), new, texts, NOT_SEEN)
         kept = []
         for number, block in enumerate(self.blocks):
-            x, (key, value) = block.go_on(x, past[number] if past else None, bias=bias)
-            kept.append((key[:, :, :-1], value[:, :, :-1]))
-        return x, kept
+            x, read = block.go_on(x, past[number] if past else None, bias=bias)
+            kept.append(tuple(_without_blanks(each, new, texts) for each in read))
+        return parted(x, new, texts), kept
+
+
+def _without_blanks(kept: Any, new: Any, texts: Any) -> Any:
+    """(P, H, N · T, K) without the last token of each text."""
+    _, heads, _, width = ops.shape(kept)
+    by_text = ops.reshape(kept, (-1, heads, texts, new, width))[:, :, :, :-1]
+    return ops.reshape(by_text, (-1, heads, texts * (new - 1), width))
 
 
 def _segments(features: Mapping[str, Any]) -> Any:

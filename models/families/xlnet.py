@@ -22,9 +22,10 @@ import keras
 
 from models import features as keys
 from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
-from models.layers.embedding import positions_of_tokens
+from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.relative_attention import distance_table
 from models.layers.relative_transformer import RelativeConfig, RelativeTransformer
+from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.protocols import Capability
 
@@ -115,7 +116,7 @@ class XLNet(RelativeTransformer):
         return ops.zeros_like(at, dtype="float32")[:, :, None] + vector
 
     def go_on(
-        self, features: Mapping[str, Any], past: Sequence[Past] = ()
+        self, features: Mapping[str, Any], past: Sequence[Past] = (), texts: Any = 1
     ) -> tuple[Any, list[Past]]:
         """Read a text or tokens that follow it, and ask for the token after them.
 
@@ -123,32 +124,40 @@ class XLNet(RelativeTransformer):
         have a place each, in their order. Nothing is remembered of the second stream.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) as in
-                `models.layers.causal`; without `past`, padding may be on the left.
-            past: Keys and values at S places, by layer; empty for none.
+            features: token_ids and padding_mask as in `models.layers.causal`; without `past`,
+                padding may be on the left.
+            past: Keys and values at S places of P rows, by layer; empty for none.
+            texts: N, the texts that go on from each row.
 
         Returns:
-            query_output of the place after the new tokens (B, 1, D) float32, and the new tokens'
-            keys and values by layer. Both equal those of one reading of all tokens up to rounding.
+            query_output of the place after the new tokens (P · N, 1, D) float32, and the new
+            tokens' keys and values by layer, (P, H, N · T, K). Both equal those of one reading of
+            all tokens up to rounding.
         """
         mask = features[keys.PADDING_MASK]
         new, total = ops.shape(features[keys.TOKEN_IDS])[1], ops.shape(mask)[1]
         positions, count = positions_of_tokens(mask), ops.sum(mask, axis=1, keepdims=True)
         back = distance_table(total, 0, self.hidden_dim, self.clamp_length)
         bias = bias_from_padding(mask)
-        asked = {"table": back, "bias": bias, "distances": (count - positions)[:, None]}
+
+        def pairs(x: Any, other: float = 0) -> Any:
+            return joined_pairs(x, new, texts, other)
+
+        later = pairs((count - positions)[:, None, None])[:, 0]
+        asked = {"table": back, "bias": pairs(bias, NOT_SEEN), "distances": later}
         seen = self.relations(new, total) | {"bias": bias}
         if past:
-            seen["bias"] = ops.minimum(bias, causal_bias(new, total - new))
+            apart = own_positions(positions, new)[..., None] - positions[:, None]
+            seen["distances"] = pairs(apart[:, None])[:, 0]
+            seen["bias"] = pairs(ops.minimum(bias, causal_bias(new, total - new)), NOT_SEEN)
             seen["table"] = back
-            seen["distances"] = positions[:, total - new :, None] - positions[:, None]
-        x, query = self.embed(features), self._unknown(count)
+        x, query = joined(self.embed(features), texts), joined(self._unknown(count), texts)
         kept_by_layer = []
         for number, block in enumerate(self.blocks):
             before = {"past": past[number] if past else None}
             x, query, kept = block.both_streams(x, query, None, seen | before, asked | before)
             kept_by_layer.append(kept)
-        return query, kept_by_layer
+        return parted(query, 1, texts), kept_by_layer
 
     def seen(self, features: Mapping[str, Any], training: bool | None) -> dict[str, Any]:
         """Hides padding and tokens of later places; says which keys are of another segment."""

@@ -265,7 +265,7 @@ class SequenceToSequence:
     def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
         """What writes a text for each row of a batch."""
         tokenizer = self.context.tokenizer
-        reader = cached_reader(self.reading(network, scorer))
+        reader = cached_reader(self.reading(network, scorer), self.generation.beams)
         return Writer(reader, self.generation, tokenizer.sep_id, self._never, tokenizer.pad_id)
 
     def readings(self, batch: Batch) -> Iterator[Batch]:

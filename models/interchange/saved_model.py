@@ -298,7 +298,7 @@ def _export(
         archive.add_endpoint("frame", frame, input_signature=[text] * (1 + pairs))
         reading = head.reading(stage.under_head, scorer)
         settings["begin"] = reading.begin
-        for name, signature in reading.signatures().items():
+        for name, signature in reading.signatures(head.generation.beams).items():
             archive.add_endpoint(name, getattr(reading, name), input_signature=signature)
     elif settings["answers"] == "choice":
         archive.add_endpoint("score", score, input_signature=[text, text])

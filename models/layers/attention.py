@@ -11,12 +11,16 @@ from models.layers.projection import projection
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-# Keys and values of one layer at S places, (P, H, S, K) each. P divides the rows of a batch: rows
-# that follow one another may share them, as the hypotheses of one text do.
+# Keys and values of one layer at S places, (B, H, S, K) each.
 Past = tuple[Any, Any]
 
 # Far below any score but finite: a fully masked row gets uniform weights instead of NaN.
 NOT_SEEN = -1e9
+
+# Tokens are written one at a time. oneDNN, which computes TensorFlow's usual operations, prepares a
+# product, a softmax or a transposition of so small tensors for longer than it computes them. Where
+# tensors are known to be small, others are taken below. The transposition gives the same bits.
+SMALL = 4096  # multiplications
 
 
 def bias_from_padding(padding_mask: Any) -> Any:
@@ -68,36 +72,43 @@ def as_past(key: Any, value: Any) -> Past:
     return ops.transpose(key, (0, 1, 3, 2)), value
 
 
-def _shared_scores(query: Any, keys: Any) -> Any:
-    """Scores of rows for keys that they share, which are read once and not repeated.
+def _product(left: Any, right: Any, transposed: bool = False) -> Any:
+    """Products of matrices (…, M, N) and (…, N, R), or (…, R, N) that are `transposed`."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
 
-    Args:
-        query: (B, H, T, K).
-        keys: (P, H, S, K), where P divides B.
-
-    Returns:
-        (B, H, T, S).
-    """
-    _, heads, length, width = ops.shape(query)
-    owners, _, places, _ = ops.shape(keys)
-    asked = ops.reshape(query, (owners, -1, heads, length, width))  # (P, B/P, H, T, K)
-    asked = ops.reshape(ops.transpose(asked, (0, 2, 4, 1, 3)), (owners, heads, width, -1))
-    # The keys come first: as they stand they are what is multiplied from the left.
-    found = ops.reshape(ops.matmul(keys, asked), (owners, heads, places, -1, length))
-    return ops.reshape(ops.transpose(found, (0, 3, 1, 4, 2)), (-1, heads, length, places))
+        inner, columns = right.shape[-2:][::-1] if transposed else right.shape[-2:]
+        if left.dtype == "float32" and _little(left.shape[-2], inner, columns):
+            return tf.raw_ops.BatchMatMulV3(x=left, y=right, adj_y=transposed, Tout=tf.float32)
+        return tf.matmul(left, right, transpose_b=transposed)
+    return ops.matmul(left, ops.swapaxes(right, -1, -2) if transposed else right)
 
 
-def _shared_means(weights: Any, values: Any) -> Any:
-    """Values that rows share, weighted by each: (B, H, T, S) and (P, H, S, K) → (B, H, T, K)."""
-    _, heads, length, places = ops.shape(weights)
-    owners, width = ops.shape(values)[0], values.shape[3]
-    each = ops.reshape(weights, (owners, -1, heads, length, places))  # (P, B/P, H, T, S)
-    each = ops.reshape(ops.transpose(each, (0, 2, 1, 3, 4)), (owners, heads, -1, places))
-    mixed = ops.reshape(ops.matmul(each, values), (owners, heads, -1, length, width))
-    return ops.reshape(ops.transpose(mixed, (0, 2, 1, 3, 4)), (-1, heads, length, width))
+def _little(rows: int | None, inner: int | None, columns: int | None) -> bool:
+    """Whether it is known that a matrix is a vector, or that both are small."""
+    if 1 in (rows, columns):
+        return True
+    return None not in (rows, inner, columns) and rows * inner * columns <= SMALL
 
 
-def _size(x: Any) -> tuple[Any, Any]:
+def _softmax(scores: Any) -> Any:
+    """The softmax of (B, H, T, S)."""
+    if scores.shape[2] != 1:
+        return ops.softmax(scores, axis=-1)
+    powers = ops.exp(scores - ops.max(scores, axis=-1, keepdims=True))
+    return powers / ops.sum(powers, axis=-1, keepdims=True)
+
+
+def _swapped(x: Any) -> Any:
+    """(B, T, H, K) → (B, H, T, K), or back."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.raw_ops.Einsum(inputs=[x], equation="bthk->bhtk")
+    return ops.transpose(x, (0, 2, 1, 3))
+
+
+def size_of(x: Any) -> tuple[Any, Any]:
     """(B, T) of a tensor, for a new shape; -1 for B where T is known, which takes no operation."""
     return ops.shape(x)[:2] if x.shape[1] is None else (-1, x.shape[1])
 
@@ -164,10 +175,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_projection.build((None, None, self.inner_dim))
         self.built = True
 
-    def _by_head(self, rows: Any, size: Any, order: tuple[int, ...] = (0, 2, 1, 3)) -> Any:
-        """(B · T, H · K) → (B, H, T, K), or another order of (B, T, H, K); `size` is (B, T)."""
-        x = ops.reshape(rows, (*size, self.num_heads, self.head_dim))
-        return ops.transpose(x, order)
+    def _by_head(self, rows: Any, size: Any) -> Any:
+        """(B · T, H · K) → (B, H, T, K); `size` is (B, T)."""
+        return _swapped(ops.reshape(rows, (*size, self.num_heads, self.head_dim)))
 
     def call(
         self, x: Any, memory: Any = None, bias: Any = None, training: bool | None = None
@@ -179,9 +189,9 @@ class MultiHeadAttention(keras.layers.Layer):
     def keys_and_values(self, memory: Any) -> tuple[Any, Any]:
         """What of a memory (B, S, D) is attended to: (B, H, K, S) and (B, H, S, K)."""
         # Vectors are in rows until they have heads: the fewer shapes, the faster a small network.
-        size, rows = _size(memory), ops.reshape(memory, (-1, self.hidden_dim))
-        key = self._by_head(self.key(rows), size, (0, 2, 3, 1))
-        return key, self._by_head(self.value(rows), size)
+        size, rows = size_of(memory), ops.reshape(memory, (-1, self.hidden_dim))
+        key = ops.reshape(self.key(rows), (*size, self.num_heads, self.head_dim))
+        return ops.transpose(key, (0, 2, 3, 1)), self._by_head(self.value(rows), size)
 
     def attend(
         self,
@@ -202,7 +212,7 @@ class MultiHeadAttention(keras.layers.Layer):
             past: What is attended to before the rest, at R places; None for nothing.
             training: Whether there is dropout.
         """
-        size, rows = _size(x), ops.reshape(x, (-1, self.hidden_dim))
+        size, rows = size_of(x), ops.reshape(x, (-1, self.hidden_dim))
         query = self.query(rows)
         if self.scaled:
             query = query * self.head_dim**-0.5
@@ -211,9 +221,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _scores(self, query: Any, key: Any, past: Past | None) -> Any:
         """Scores of queries (B, H, T, K) for what was kept and for `key`, (B, H, T, R + S)."""
-        parts = [] if past is None else [_shared_scores(query, past[0])]
+        parts = [] if past is None else [_product(query, past[0], transposed=True)]
         if key is not None:
-            parts.append(ops.matmul(query, key))
+            parts.append(_product(query, key) if parts else ops.matmul(query, key))
         scores = parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1)
         return ops.cast(scores, "float32")
 
@@ -223,18 +233,17 @@ class MultiHeadAttention(keras.layers.Layer):
         """The values, weighted by the softmax of the scores (B, H, T, R + S), and projected."""
         if bias is not None:
             scores = scores + bias
-        weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        weights = ops.cast(_softmax(scores), self.compute_dtype)
         weights = self.dropout(weights, training=training)
 
         if past is None:
             mixed = ops.matmul(weights, value)  # (B, H, T, K)
         elif value is None:
-            mixed = _shared_means(weights, past[1])
+            mixed = _product(weights, past[1])
         else:
-            places = ops.shape(past[1])[2]
-            mixed = _shared_means(weights[..., :places], past[1])
-            mixed = mixed + ops.matmul(weights[..., places:], value)
-        mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B, T, H, K)
-        size = _size(mixed)
+            own = ops.shape(value)[2]
+            mixed = _product(weights[..., :-own], past[1]) + _product(weights[..., -own:], value)
+        mixed = _swapped(mixed)  # (B, T, H, K)
+        size = size_of(mixed)
         mixed = self.output_projection(ops.reshape(mixed, (-1, self.inner_dim)))
         return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from models.layers.attention import MultiHeadAttention, Past, as_past
+from models.layers.attention import MultiHeadAttention, Past, as_past, size_of
 from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
@@ -134,7 +134,7 @@ class ResidualBlock(keras.layers.Layer):
         if self.inner_dropout:
             inner = self.dropout(inner, training=training)
         rows = self.dropout(self.output_projection(inner), training=training)  # (B · T, D)
-        return self._after(x, ops.reshape(rows, ops.shape(x)), self.output_norm)
+        return self._after(x, ops.reshape(rows, (*size_of(x), self.hidden_dim)), self.output_norm)
 
 
 class TransformerBlock(ResidualBlock):

@@ -32,12 +32,11 @@ def written(cache: Any, new: Any, at: Any, after: Any) -> Any:
 
     Args:
         cache: (2 · L, P, H, C, K). TensorFlow writes into its memory: it must not be used again.
-        new: (2 · L, P · N, H, 1, K), of N texts a prompt.
+        new: (2 · L, P, H, N, K).
         at: First place of the N that are written.
         after: What is computed from the cache before it is written to.
     """
     layers, prompts, heads, places, width = ops.shape(cache)
-    new = ops.transpose(ops.reshape(new, (layers, prompts, -1, heads, width)), (0, 1, 3, 2, 4))
     if keras.backend.backend() != "tensorflow":
         return ops.slice_update(cache, (0, 0, 0, at, 0), new)
     import tensorflow as tf

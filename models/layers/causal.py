@@ -8,8 +8,9 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import Past, bias_from_padding, causal_bias
-from models.layers.embedding import positions_of_tokens
+from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
+from models.layers.embedding import own_positions, positions_of_tokens
+from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.layers.transformer import TextTransformer
 
@@ -36,30 +37,31 @@ class CausalTransformer(TextTransformer):
         return positions_of_tokens(features.get(keys.PADDING_MASK))
 
     def go_on(
-        self, features: Mapping[str, Any], past: Sequence[Past] = ()
+        self, features: Mapping[str, Any], past: Sequence[Past] = (), texts: Any = 1
     ) -> tuple[Any, list[Past]]:
-        """Read tokens that continue a sequence, without reading those before them again.
+        """Read tokens that continue sequences, without reading those before them again.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N), 1 = a token that
-                the row sees: of the S places before, those of its own text so far, in their order.
-            past: Keys and values at S places, by layer; empty for none.
+            features: token_ids (P · N, T) of the new tokens; padding_mask (P · N, S + T), 1 = a
+                token that the text sees: of the S places before, its own so far, in their order.
+            past: Keys and values at S places of P rows, by layer; empty for none.
+            texts: N, the texts that go on from each row.
 
         Returns:
-            sequence_output of the new tokens (B, N, D) float32, and their keys and values by layer.
-            Both equal those of one reading of all tokens up to rounding.
+            sequence_output of the new tokens (P · N, T, D) float32, and their keys and values by
+            layer, (P, H, N · T, K). Both equal those of one reading of all tokens up to rounding.
         """
         mask = features[keys.PADDING_MASK]
         new = ops.shape(features[keys.TOKEN_IDS])[1]
-        before = ops.shape(mask)[1] - new
-        x = self.embeddings(
-            features[keys.TOKEN_IDS], position_ids=positions_of_tokens(mask)[:, before:]
-        )
-        seen = []
+        positions = own_positions(positions_of_tokens(mask), new)
+        x = self.embeddings(features[keys.TOKEN_IDS], position_ids=positions)
+        x, seen = joined(x, texts), []
         for number, bias in enumerate(self.attention_biases(features)):
+            bias = joined_pairs(bias, new, texts, NOT_SEEN)
             x, kept = self.blocks[number].go_on(x, past[number] if past else None, bias=bias)
             seen.append(kept)
-        return (x if self.final_norm is None else self.final_norm(x)), seen
+        x = x if self.final_norm is None else self.final_norm(x)
+        return parted(x, new, texts), seen
 
     def attention_bias(self, features: Mapping[str, Any]) -> Any:
         """Hides later tokens and padding, (B or 1, 1, N, S + N) where S tokens came before."""

@@ -65,7 +65,7 @@ class DecoderBlock(ResidualBlock):
         Args:
             x: The new tokens, (B, N, D).
             past: Keys and values at S places before them; None for none.
-            memorised: What `memorised` gives for the memory; targets of one text may share it.
+            memorised: What `memorised` gives for the memory.
             bias: Broadcast to (B, H, N, S + N).
             memory_bias: Broadcast to (B, H, N, T).
 

@@ -209,6 +209,11 @@ def positions_of_tokens(padding_mask: Any) -> Any:
     return ops.maximum(ops.cumsum(real, axis=1) - 1, 0) * real
 
 
+def own_positions(positions: Any, new: Any) -> Any:
+    """Those of the last `new` of (B, S + T) positions, (B, T); T is known where `new` is."""
+    return ops.reshape(positions[:, ops.shape(positions)[1] - new :], (-1, new))
+
+
 def row_of(table: Any, number: int) -> Any:
     """A row of a table, (D,) float32, whatever the compute dtype of the network is."""
     return table(ops.convert_to_tensor([number], dtype="int32"))[0]

@@ -27,9 +27,10 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import Past, bias_from_padding, causal_bias
+from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
 from models.layers.decoder_block import DecoderBlock
-from models.layers.embedding import positions_of_tokens
+from models.layers.embedding import own_positions, positions_of_tokens
+from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.layers.transformer import TextTransformer, TransformerConfig
 
@@ -175,32 +176,40 @@ class EncoderDecoder(TextTransformer):
         return [block.memorised(memory) for block in self.decoder_blocks]
 
     def go_on(
-        self, features: Mapping[str, Any], past: Sequence[Past], memorised: Sequence[Past]
+        self,
+        features: Mapping[str, Any],
+        past: Sequence[Past],
+        memorised: Sequence[Past],
+        texts: Any = 1,
     ) -> tuple[Any, list[Past]]:
         """Read tokens that continue targets, without reading those before them again.
 
         Args:
-            features: target_ids (B, N) of the new tokens; target_mask (B, S + N) as padding_mask in
-                `models.layers.causal`; padding_mask (B, T) of the text; target_positions? (B, N).
-            past: Keys and values at S places, by block; empty for none.
-            memorised: What `memorised` gives for the text; targets of one text may share it.
+            features: target_ids (P · N, T) of the new tokens; target_mask (P · N, S + T) as
+                padding_mask in `models.layers.causal`; padding_mask (P, …) of the sources;
+                target_positions? (P · N, T).
+            past: Keys and values at S places of P rows, by block; empty for none.
+            memorised: What `memorised` gives for the sources.
+            texts: N, the targets that go on from each row.
 
         Returns:
-            sequence_output of the new tokens (B, N, D) float32, and their keys and values by block.
-            Both equal those of one reading of all tokens up to rounding.
+            sequence_output of the new tokens (P · N, T, D) float32, and their keys and values by
+            block, (P, H, N · T, K). Both equal those of one reading of all tokens up to rounding.
         """
         ids, mask = features[keys.TARGET_IDS], features[keys.TARGET_MASK]
         new, positions = ops.shape(ids)[1], positions_of_tokens(mask)
-        own = features.get(keys.TARGET_POSITIONS, positions[:, ops.shape(mask)[1] - new :])
-        x = self.decoder_embeddings(ids, position_ids=own)
+        own = features.get(keys.TARGET_POSITIONS, own_positions(positions, new))
+        x = joined(self.decoder_embeddings(ids, position_ids=own), texts)
         bias = self.target_bias(new, positions) + bias_from_padding(mask)
+        bias = joined_pairs(bias, new, texts, NOT_SEEN)
         memory_bias = self.memory_bias(features)
         seen: list[Past] = []
         for number, block in enumerate(self.decoder_blocks):
             before = past[number] if past else None
             x, kept = block.go_on(x, before, memorised[number], bias, memory_bias)
             seen.append(kept)
-        return (x if self.decoder_norm is None else self.decoder_norm(x)), seen
+        x = x if self.decoder_norm is None else self.decoder_norm(x)
+        return parted(x, new, texts), seen
 
 
 def target_of(features: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -77,7 +77,8 @@ def _written(
         return []
     settings = Generation(**head["generation"])
     # A reader of its own for each call: calls may come at the same time.
-    reader = CachedReader(head["longest"], loaded.start, loaded.step, loaded.moved, head["begin"])
+    functions = loaded.start, loaded.step, loaded.moved
+    reader = CachedReader(head["longest"], *functions, head["begin"], settings.beams)
     answers = []
     for first in range(0, len(columns[0]), AT_ONCE):
         texts = (np.array(column[first : first + AT_ONCE], object) for column in columns)

@@ -96,7 +96,7 @@ class Asker:
         self._style, self._protocol = style, protocol
         self._writes = protocol.score == FREE_FORM
         if self._writes:
-            self._reader = causal_reader(network, logits)
+            self._reader = causal_reader(network, logits, protocol.beams)
             self._reader.longest = longest
         else:
             self._likelihood = Likelihood(network, logits, tokenizer.pad_id)

@@ -34,10 +34,10 @@ def read(made):
     return reader(made)
 
 
-def reader(made):
+def reader(made, beams=None):
     if Capability.ENCODER_DECODER in made.provides:
-        return cached_reader(reading_apart(made, lambda hidden: logits(made, hidden), BEGIN))
-    return causal_reader(made, lambda hidden: logits(made, hidden))
+        return cached_reader(reading_apart(made, lambda hidden: logits(made, hidden), BEGIN), beams)
+    return causal_reader(made, lambda hidden: logits(made, hidden), beams)
 
 
 def logits(made, hidden):
@@ -98,6 +98,16 @@ def test_texts_that_part_and_end_equal_one_reading_whatever_room_there_is(made, 
         ids, mask = ids[rows], mask[rows]
         found = read.step(rows, new[:, -1])
         np.testing.assert_allclose(found, whole(made, ids, mask, new), atol=1e-5)
+
+
+def test_a_reader_of_so_many_texts_says_what_one_of_any_number_says(made, read):
+    ids, mine, drawn = texts(3, 5), reader(made, beams=3), [(0, 0, 1, 2), (3, 1, 1), (0, 2)]
+    np.testing.assert_allclose(
+        mine.start(ids, np.ones_like(ids)), read.start(ids, np.ones_like(ids)), atol=1e-5
+    )
+    for step, rows in enumerate(map(np.array, drawn)):
+        new = texts(len(rows), 1, seed=step)[:, 0]
+        np.testing.assert_allclose(mine.step(rows, new), read.step(rows, new), atol=1e-5)
 
 
 def test_two_readings_share_nothing(read):
