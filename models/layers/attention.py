@@ -78,17 +78,19 @@ def _product(left: Any, right: Any, transposed: bool = False) -> Any:
         import tensorflow as tf
 
         inner, columns = right.shape[-2:][::-1] if transposed else right.shape[-2:]
-        if left.dtype == "float32" and _little(left.shape[-2], inner, columns):
+        if left.dtype == "float32" and _is_little(left.shape[-2], inner, columns):
             return tf.raw_ops.BatchMatMulV3(x=left, y=right, adj_y=transposed, Tout=tf.float32)
         return tf.matmul(left, right, transpose_b=transposed)
     return ops.matmul(left, ops.swapaxes(right, -1, -2) if transposed else right)
 
 
-def _little(rows: int | None, inner: int | None, columns: int | None) -> bool:
+def _is_little(rows: int | None, inner: int | None, columns: int | None) -> bool:
     """Whether it is known that a matrix is a vector, or that both are small."""
-    if 1 in (rows, columns):
+    if rows == 1 or columns == 1:
         return True
-    return None not in (rows, inner, columns) and rows * inner * columns <= SMALL
+    if rows is None or inner is None or columns is None:
+        return False
+    return rows * inner * columns <= SMALL
 
 
 def _softmax(scores: Any) -> Any:
