@@ -23,6 +23,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.layers.embedding import word_table
 from models.layers.projection import projection
+from models.layers.slices import part
 from models.layers.summary import LAST
 from models.protocols import Capability
 
@@ -145,7 +146,7 @@ class Nnlm(keras.Model):
             vectors = vectors * ops.cast(mask, "float32")[..., None]
         length, more = ops.shape(vectors)[1], self.context_length - 1
         vectors = ops.pad(vectors, ((0, 0), (more, 0), (0, 0)))
-        each = [vectors[:, first : first + length] for first in range(more, -1, -1)]
+        each = [part(vectors, first, length) for first in range(more, -1, -1)]
         return ops.concatenate(each, axis=-1)
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:

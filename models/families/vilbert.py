@@ -31,6 +31,7 @@ from models.layers.bimodal import ACROSS, APART, BimodalBlock, where_seen
 from models.layers.block import ResidualBlock
 from models.layers.projection import projection
 from models.layers.regions import RegionEmbedding, Regions, with_whole
+from models.layers.slices import part
 from models.layers.transformer import TransformerConfig
 from models.layers.two_streams import TwoStreams
 from models.protocols import Capability
@@ -195,7 +196,7 @@ class Vilbert(TwoStreams):
         """Encode; other keys of `features` are ignored."""
         outputs = super().call(features, training)
         if keys.REGION_OUTPUT in outputs:
-            outputs[keys.REGION_OUTPUT] = outputs[keys.REGION_OUTPUT][:, 1:]
+            outputs[keys.REGION_OUTPUT] = part(outputs[keys.REGION_OUTPUT], 1)
         return outputs
 
 

@@ -32,6 +32,7 @@ from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
 from models.layers.regions import Regions, with_whole
 from models.layers.single_stream import SingleStream, SingleStreamConfig
+from models.layers.slices import part
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -160,7 +161,7 @@ class VLBert(SingleStream):
             + hidden * (vectors[HIDDEN] - vectors[REGION])
         )
         end = ops.zeros_like(visual[:, :1]) + vectors[END]
-        rows = ops.concatenate([rows[:, :-1], end], axis=1)
+        rows = ops.concatenate([part(rows, 0, ops.shape(rows)[1] - 1), end], axis=1)
         rows = rows + self._places(features, rows)
         rows = self.embeddings.dropout(self.embeddings.norm(rows), training=training)
         return ops.concatenate([x, rows], axis=1)
@@ -193,7 +194,8 @@ class VLBert(SingleStream):
         """Encode; other keys of `features` are ignored."""
         outputs = super().call(features, training)
         if keys.REGION_OUTPUT in outputs:
-            outputs[keys.REGION_OUTPUT] = outputs[keys.REGION_OUTPUT][:, 1:-1]
+            both = outputs[keys.REGION_OUTPUT]
+            outputs[keys.REGION_OUTPUT] = part(both, 1, ops.shape(both)[1] - 2)
         return outputs
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import keras
 
+from models.layers.slices import part
+
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
@@ -62,7 +64,8 @@ def read_along(
         if mask is None:
             after = step(before, of_token)
             return after, after
-        after, there = step(before, of_token[:, :-1]), of_token[:, -1:] > 0
+        width = of_token.shape[1] - 1
+        after, there = step(before, part(of_token, 0, width)), of_token[:, width:] > 0
         after = [ops.where(there, new, old) for new, old in zip(after, before, strict=True)]
         return after, after
 

@@ -20,6 +20,7 @@ import keras
 from models.layers.projection import projection
 from models.layers.recurrent import make_cell, read_along, vectors_of
 from models.layers.score_attention import ADDITIVE, DOT, GENERAL, ScoreAttention
+from models.layers.slices import part
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -184,7 +185,7 @@ class RecurrentDecoder(keras.layers.Layer):
     def _step(self, before: list[Any], of_token: Any, memory: Memory, attended: Any) -> list[Any]:
         """The state after one more token: its vector, and what of other cells is kept if any is."""
         width, first = self.hidden_dim, self.embedding_dim
-        x, kept = of_token[:, :first], of_token[:, first:]
+        x, kept = part(of_token, 0, first), of_token[:, first:]
         context, reads = None, [x]
         if self.attends_first:
             context = self._attended(before[-1 - self.vectors], memory, attended)

@@ -18,6 +18,7 @@ import keras
 
 from models.layers.attention import NOT_SEEN, MultiHeadAttention, Past
 from models.layers.projection import projection
+from models.layers.slices import part
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -69,8 +70,8 @@ def relative_shift(scores: Any, keys: Any) -> Any:
         (B, H, T, S). Without N ≥ S + T, entries of keys behind the query mean nothing.
     """
     rows, heads, queries, columns = ops.shape(scores)
-    turned = ops.reshape(scores, (rows, heads, columns, queries))[:, :, 1:]
-    return ops.reshape(turned, (rows, heads, queries, columns - 1))[..., :keys]
+    turned = part(ops.reshape(scores, (rows, heads, columns, queries)), 1, axis=2)
+    return part(ops.reshape(turned, (rows, heads, queries, columns - 1)), 0, keys, axis=3)
 
 
 def shifted_at(scores: Any, positions: Any, queries: Any, keys: Any) -> Any:

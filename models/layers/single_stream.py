@@ -12,6 +12,7 @@ from models import features as keys
 from models.layers.attention import bias_from_padding
 from models.layers.attention_weights import attention_weights
 from models.layers.regions import Regions, regions_of
+from models.layers.slices import part
 from models.layers.transformer import TextTransformer, TransformerConfig
 
 # Keras annotates its operations as if each could return None.
@@ -83,7 +84,7 @@ class SingleStream(TextTransformer):
     def hidden_states(self, features: Mapping[str, Any], training: bool | None = None) -> list[Any]:
         """What enters the first block of the text, and what each gives: (B, T, D) float32 each."""
         length = ops.shape(features[keys.TOKEN_IDS])[1]
-        return [x[:, :length] for x in super().hidden_states(features, training)]
+        return [part(x, 0, length) for x in super().hidden_states(features, training)]
 
     def words_to_regions(self, features: Mapping[str, Any]) -> Any:
         """Attention of tokens to regions in the last block, a mean over heads, (B, T, O)."""
@@ -109,6 +110,6 @@ class SingleStream(TextTransformer):
         both = outputs[keys.SEQUENCE_OUTPUT]
         return {
             **outputs,
-            keys.SEQUENCE_OUTPUT: both[:, :length],
-            keys.REGION_OUTPUT: both[:, length:],
+            keys.SEQUENCE_OUTPUT: part(both, 0, length),
+            keys.REGION_OUTPUT: part(both, length),
         }

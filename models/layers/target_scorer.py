@@ -8,6 +8,7 @@ import keras
 
 from models import features as keys
 from models.layers.scorer import ScorerLayer
+from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.protocols import Capability, Tokenizer
 
@@ -86,7 +87,8 @@ class TargetScores(ScorerLayer):
         # Before the target a joined row's output has the text, another one's more beginnings.
         more = max(len(self.begin) - 1, 0)
         size = ops.shape(batch[keys.TARGET_IDS])[1] - more
-        return outputs[keys.SEQUENCE_OUTPUT][:, -size:]
+        hidden = outputs[keys.SEQUENCE_OUTPUT]
+        return part(hidden, ops.shape(hidden)[1] - size)
 
     def weights_of(self, batch: dict) -> Any:
         """Loss weights of the target's tokens, (B, S)."""

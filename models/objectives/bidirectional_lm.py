@@ -23,6 +23,7 @@ from models import features as keys
 from models.inputs.windows import Windows
 from models.layers.projection import kernel_initializer
 from models.layers.scorer import ScorerLayer
+from models.layers.slices import part
 from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context
 
@@ -101,7 +102,8 @@ class _BidirectionalLMScorer(ScorerLayer):
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of both directions, and their logits (B, 2, T - 2, V)."""
         forward, backward = ops.split(outputs[keys.SEQUENCE_OUTPUT], 2, axis=-1)
-        hidden = ops.stack([forward[:, :-2], backward[:, 2:]], axis=1)
+        inner = ops.shape(forward)[1] - 2
+        hidden = ops.stack([part(forward, 0, inner), part(backward, 2)], axis=1)
         table, bias, dtype = self.output_table, self.output_bias, self.compute_dtype
         predicted = {keys.TOKEN_LOGITS: tied_logits(hidden, table, bias, dtype)}
         if keys.INNER_LABELS not in batch:

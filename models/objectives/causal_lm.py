@@ -27,6 +27,7 @@ from models.inputs.segments import empty_rows
 from models.inputs.stream import Streams
 from models.inputs.windows import Windows
 from models.layers.scorer import ScorerLayer
+from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 
@@ -153,7 +154,7 @@ class _CausalLMScorer(ScorerLayer):
             return {}, {keys.TOKEN_LOGITS: self.logits(hidden[:, :-1])}
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
         # After a row's text a head that writes reads its target, which it scores itself.
-        hidden = hidden[:, : ops.shape(labels)[-1]]
+        hidden = part(hidden, 0, ops.shape(labels)[-1])
         if keys.ROW_WEIGHTS in batch:
             rows = batch[keys.ROW_WEIGHTS]
             weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))

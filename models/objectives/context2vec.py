@@ -26,6 +26,7 @@ from models.inputs.windows import Windows
 from models.layers.loss import binary_cross_entropy
 from models.layers.projection import kernel_initializer, projection
 from models.layers.scorer import ScorerLayer
+from models.layers.slices import part
 from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 from models.vectors.outputs import NegativeSampling
@@ -145,7 +146,8 @@ class _Context2VecScorer(ScorerLayer):
     def contexts(self, states: Any) -> Any:
         """(B, T, 2D) states of both directions → (B, T - 2, D) float32, of each inner place."""
         forward, backward = ops.split(states, 2, axis=-1)
-        around = ops.concatenate([forward[:, :-2], backward[:, 2:]], axis=-1)
+        inner = ops.shape(states)[1] - 2
+        around = ops.concatenate([part(forward, 0, inner), part(backward, 2)], axis=-1)
         return ops.cast(self.output_layer(ops.relu(self.hidden(around))), "float32")
 
     def call(

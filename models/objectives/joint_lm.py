@@ -25,6 +25,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.layers.recurrent import FORWARD
 from models.layers.scorer import ScorerLayer
+from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context
@@ -118,7 +119,7 @@ class _JointLMScorer(ScorerLayer):
         if keys.TARGET_LABELS not in batch:
             return {}, {}
         source, target = self._read_alone(batch, training)
-        states = source[:, :-1]
+        states = part(source, 0, ops.shape(source)[1] - 1)
         real = ops.cast(batch[keys.PADDING_MASK], "float32")
         rows = batch.get(keys.ROW_WEIGHTS)
         rows = 1.0 if rows is None else rows[:, None]
