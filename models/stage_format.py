@@ -22,6 +22,7 @@ HEADS = "heads"
 FEATURE_BASED = "feature_based"
 SUBWORDS = "subwords"
 ANSWERS = "answers"  # in `CONFIG`: those of captions that a head in `HEADS` has learned
+EARLIER = "earlier_objectives"  # in `CONFIG`: those of the stages before, with their settings
 MIXTURE = "mixture"  # in `CONFIG`: what a head has learned beside its own dataset
 BEFORE_REGIONS = "before_regions"  # in `CONFIG`: the network can see pictures and has seen none yet
 

@@ -21,6 +21,7 @@ from models.stage_format import (
     ANSWERS,
     BEFORE_REGIONS,
     CONFIG,
+    EARLIER,
     FEATURE_BASED,
     HEADS,
     HISTORY,
@@ -131,11 +132,7 @@ def write_settings(
         "vocabulary_size": job.tokenizer.vocabulary_size,
         "sequence_length": job.stage.sequence_length,
         "precision": precision,
-        # A teacher's folder is specific to this machine; the stage's key identifies the teacher.
-        "objectives": {
-            name: {key: value for key, value in settings.items() if key != TEACHER}
-            for name, settings in job.stage.objectives.items()
-        },
+        "objectives": _objectives(job),
         FEATURE_BASED: job.stage.feature_based and dict(job.stage.feature_based),
         "head": job.stage.head and {job.stage.head: {**job.stage.head_settings, **(chosen or {})}},
         "label_names": list(job.label_names),
@@ -143,6 +140,7 @@ def write_settings(
         **({MIXTURE: dict(job.stage.mixture)} if job.stage.mixture else {}),
         **_answers(job),
         **({BEFORE_REGIONS: True} if _before_regions(job) else {}),
+        **({EARLIER: earlier} if (earlier := _earlier(job)) else {}),
         "tasks": dict(tasks),
         "tokenizer_digest": job.tokenizer.digest,
     }
@@ -153,6 +151,24 @@ def write_settings(
     ):
         text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
         (folder / name).write_text(text + "\n", "utf-8")
+
+
+def _objectives(job: TrainingJob) -> dict[str, dict[str, Any]]:
+    """The stage's own, with their settings."""
+    # A teacher's folder is specific to this machine; the stage's key identifies the teacher.
+    return {
+        name: {key: value for key, value in settings.items() if key != TEACHER}
+        for name, settings in job.stage.objectives.items()
+    }
+
+
+def _earlier(job: TrainingJob) -> dict[str, dict[str, Any]]:
+    """Those of the stages before, whose heads it copies, with the settings that they had."""
+    if job.initial is None:
+        return {}
+    before = config_of(job.initial)
+    known = before.get(EARLIER, {}) | before.get("objectives", {})
+    return {name: settings for name, settings in known.items() if name not in job.stage.objectives}
 
 
 def _answers(job: TrainingJob) -> dict[str, list[str]]:
@@ -191,7 +207,7 @@ class TrainedStage:
     under_head: Any
 
     def objective(self, name: str | None = None, folders: Sequence[Path] = ()) -> Any:
-        """An objective or the head of the stage, rebuilt with the recipe's settings.
+        """An objective or the head of the stage, or of one before it, with the settings it had.
 
         Args:
             name: Name of the objective or head; by default the head, else the first objective.
@@ -202,7 +218,7 @@ class TrainedStage:
         if chosen in head:
             parts = build_objectives({}, {chosen: head[chosen]}, self.context, folders)
         else:
-            settings = objectives.get(chosen, {})
+            settings = (self.config.get(EARLIER, {}) | objectives).get(chosen, {})
             parts = build_objectives({chosen: settings}, None, self.context, folders)
         return parts[chosen]
 

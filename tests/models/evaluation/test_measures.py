@@ -44,6 +44,28 @@ def test_heldout_loss_is_the_same_number_each_time_and_near_ln_v_at_first(folder
     )
 
 
+def test_an_objective_of_stages_before_is_measured_with_the_settings_that_it_had(tmp_path):
+    """Without rows in both directions `unified_lm` has no weights for pairs."""
+    mixture = {"bidirectional": 0, "left_to_right": 1, "sequence_to_sequence": 1}
+    changes: dict = {"family": "unilm", "budget": Budget("steps", 2)}
+    objectives = {"unified_lm": mixture}
+    train(pretraining(heldout={}, objectives=objectives, **changes), tmp_path / "general")
+    for stage, before in (("task", "general"), ("finetune", "task")):
+        initial = tmp_path / before
+        job = (
+            finetuning(initial, select=None, **changes)
+            if stage == "finetune"
+            else pretraining(
+                heldout={}, initial=initial, kind=stage, objectives={"masked_lm": {}}, **changes
+            )
+        )
+        train(job, tmp_path / stage)
+        found = heldout_losses(
+            tmp_path / stage, tokenizer(), {"a": Corpus(9)}, objective="unified_lm"
+        )
+        assert found["a"]["loss"] == pytest.approx(np.log(205), rel=0.2)
+
+
 def test_a_stage_without_the_head_says_which_it_has(folders, tmp_path):
     headless = shutil.copytree(folders[0], tmp_path / "general")
     (headless / "heads" / "next_sentence.safetensors").unlink()
