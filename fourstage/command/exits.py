@@ -26,6 +26,8 @@ INTERRUPTED = 128 + signal.SIGINT
 ENDED = 128 + signal.SIGTERM
 BROKEN_PIPE = 128 + signal.SIGPIPE
 
+_obeyed: int | None = None  # the signal that ends this command
+
 
 class _Ended(BaseException):
     """SIGTERM as an exception: the default action would leave our servers running."""
@@ -53,10 +55,8 @@ def exit_code_of(command: Callable[[], int]) -> int:
         if isinstance(error, Interrupted):
             _ignore_interrupts()
         return _said(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return _said("interrupted; run the same command again to go on", INTERRUPTED)
-    except _Ended:
-        return _said("ended by SIGTERM; run the same command again to go on", ENDED)
+    except (KeyboardInterrupt, _Ended):
+        return _said_ended()
     except BrokenPipeError:
         # The reader of our output is gone, as with `| head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,6 +72,11 @@ def exit_code_of(command: Callable[[], int]) -> int:
             )
         place = f" ({error.filename})" if error.filename else ""
         return _said(f"{error.strerror or error}{place}; finished steps are kept", 1)
+    except Exception:
+        # Prefect may swallow a signal's exception, and fail for want of what it interrupted.
+        if _obeyed is None:
+            raise
+        return _said_ended()
 
 
 def _prefect_out_of_reach() -> tuple[type[Exception], ...]:
@@ -107,8 +112,15 @@ def _said(message: str, code: int) -> int:
     return code
 
 
+def _said_ended() -> int:
+    """Say which signal ended the command."""
+    by_hand = _obeyed is None or _obeyed == signal.SIGINT
+    what = "interrupted" if by_hand else "ended by SIGTERM"
+    return _said(f"{what}; run the same command again to go on", INTERRUPTED if by_hand else ENDED)
+
+
 def _end(number: int, frame: FrameType | None) -> None:
-    _ignore_interrupts()
+    _obey(number)
     raise _Ended
 
 
@@ -119,8 +131,14 @@ def _hang_up(number: int, frame: FrameType | None) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Obey the first Ctrl-C; a second one would only disturb the clean-up."""
-    _ignore_interrupts()
+    _obey(number)
     raise KeyboardInterrupt
+
+
+def _obey(number: int) -> None:
+    global _obeyed
+    _obeyed = number
+    _ignore_interrupts()
 
 
 def _ignore_interrupts() -> None:

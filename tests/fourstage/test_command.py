@@ -287,6 +287,25 @@ def test_two_quick_interrupts_end_in_one_line():
     assert err == "fourstage: interrupted; run the same command again to go on\n"
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [("SIGTERM", 143, "ended by SIGTERM"), ("SIGINT", 130, "interrupted")],
+)
+def test_what_fails_because_a_signal_was_swallowed_is_said_to_be_ended(number, code, said):
+    """As in Prefect's engine, when a task run is being made."""
+    code_of = (
+        "import os, signal, sys\nfrom fourstage.command.exits import exit_code_of\n"
+        f"def f():\n    try:\n        os.kill(os.getpid(), signal.{number})\n"
+        "        while True: pass\n    except BaseException: pass\n    raise ValueError('unset')\n"
+        "sys.exit(exit_code_of(f))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code_of], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == f"fourstage: {said}; run the same command again to go on\n"
+    assert done.returncode == code
+
+
 def test_a_reader_that_leaves_is_no_error(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "fourstage.command", "list", "recipes", "--json"],
