@@ -17,8 +17,8 @@ def seconds_left(choice: ModelChoice, seeds: int) -> float:
 
 
 def set_aside(choice: ModelChoice, seeds: int) -> float:
-    """Seconds that judging two finalists at so many seeds and registering one may take."""
+    """Seconds that judging the finalists at so many seeds and registering one may take."""
     rows, beside = choice.state.get("rows", {}), seconds_beside(choice)
     asked = 1 + rows.get("test", 0) / max(rows.get("dev", 0), 1)
     judged = JUDGED * beside + asked * seconds_asking(choice)
-    return FINALISTS * seeds * judged + REGISTERED * beside
+    return min(FINALISTS, len(choice.candidates)) * seeds * judged + REGISTERED * beside

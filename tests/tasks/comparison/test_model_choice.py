@@ -179,6 +179,9 @@ def test_the_minutes_begin_with_the_command_and_keep_some_for_what_follows(own: 
     # Two finalists answer 80 rows, of which 20 took 0.8 s; the rest in stages of 8 s.
     assert set_aside(choice, 1) == pytest.approx(2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
     assert set_aside(choice, 3) == pytest.approx(3 * 2 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
+    alone = open_choice("mine", [], False, 5.0, without=[*choice.candidates][1:])
+    alone.keep(choice.state)
+    assert set_aside(alone, 3) == pytest.approx(3 * (1.25 * 8 + 0.8 * 4) + 3 * 8)
     spent = sum(choice.spent.values())
     assert seconds_left(choice, 3) == pytest.approx(300 - spent - set_aside(choice, 3))
 
