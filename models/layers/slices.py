@@ -10,8 +10,8 @@ import keras
 def part(x: Any, first: Any = 0, size: Any = None, axis: int = 1) -> Any:
     """What stands at some places of an axis that follow one another, as an index gives it.
 
-    TensorFlow computes the gradient of ``x[:, a:b]`` number by number, fifteen times as slowly as
-    that of this: zeros around the gradient of the part. The bits are the same.
+    TensorFlow computes the gradient of ``x[:, a:b]`` number by number. That of this is zeros around
+    the gradient of the part, which takes much less time; the bits are the same.
 
     Args:
         x: A tensor of a known number of axes.
