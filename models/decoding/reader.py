@@ -9,11 +9,9 @@ import keras
 
 from models import features as keys
 from models.decoding.cached import CachedReader
+from models.keras_ops import ops
 from models.layers.attention import Past
 from models.layers.cache import moved, stacked, unstacked, written
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def causal_reader(

@@ -10,19 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation
 from models import features as keys
 from models.evaluation.linear import fit_and_predict
 from models.inputs.rows import framed_rows, mark_ids
+from models.keras_ops import ops
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 BATCH_SIZE = 64
 TRAIN_ROWS = 4000  # with more, the regression is slow and the metric hardly changes

@@ -40,12 +40,10 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import check_rows, framed_texts, text_index
+from models.keras_ops import ops
 from models.layers.scorer import ScorerLayer
 from models.layers.summary import MEAN, row_vectors
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ()
 PROVIDES = ()

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.rows import framed_rows, in_orders, labels_of, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
+from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ()
 PROVIDES = ()

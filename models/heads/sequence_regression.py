@@ -18,11 +18,9 @@ from fourstage.errors import check_known
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, in_orders, row_index
+from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ()
 PROVIDES = ()

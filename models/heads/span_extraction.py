@@ -23,6 +23,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.passages import Passages, slots, word_places, words_of_span
+from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
@@ -31,9 +32,6 @@ from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.parts import Window, best_part
 from models.served.windows import most_context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()

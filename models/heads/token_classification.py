@@ -21,6 +21,7 @@ import numpy as np
 from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.passages import Passages, slots, word_places, words_of_span
+from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.crf import LinearChainCRF
 from models.layers.divergence import symmetric_kl
@@ -31,9 +32,6 @@ from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.tags import SCHEMES, allowed, likeliest_tags, tag_names, tagged, tags_of
 from models.served.windows import most_context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ()
 PROVIDES = ()

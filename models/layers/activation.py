@@ -9,9 +9,7 @@ from typing import Any
 import keras
 
 from fourstage.errors import UnknownNameError
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 
 def gelu_tanh(x: Any) -> Any:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models.layers.block import TransformerBlock
 from models.layers.projection import projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class AggregatorBlock(TransformerBlock):

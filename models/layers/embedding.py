@@ -7,10 +7,8 @@ from typing import Any
 import keras
 
 from fourstage.errors import RecipeError
+from models.keras_ops import ops
 from models.layers.sinusoids import Sinusoids
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def word_table(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.token_scores import tied_logits
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class RegionPrediction(ScorerLayer):

@@ -8,8 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 
 def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:

@@ -19,14 +19,12 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.embedding import TokenEmbedding
 from models.layers.relative_attention import HeadBiases, distance_table
 from models.layers.relative_block import RelativeBlock
 from models.layers.transformer import TransformerConfig
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.protocols import Capability, Tokenizer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def begin_of(network: Any, tokenizer: Tokenizer) -> tuple[int, ...]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class TokenClassifier(ScorerLayer):

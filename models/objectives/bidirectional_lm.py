@@ -16,19 +16,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from models import features as keys
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.projection import kernel_initializer
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("two_directions",)
 PROVIDES = ()

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
@@ -26,13 +25,11 @@ from models.decoding.reader import Reading
 from models.inputs.segments import empty_rows
 from models.inputs.stream import Streams
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("causal",)
 PROVIDES = ()

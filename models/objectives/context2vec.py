@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.loss import binary_cross_entropy
 from models.layers.projection import kernel_initializer, projection
 from models.layers.scorer import ScorerLayer
@@ -30,9 +30,6 @@ from models.layers.slices import part
 from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 from models.vectors.outputs import NegativeSampling
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("two_directions",)
 PROVIDES = ()

@@ -16,20 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.scorer import ScorerLayer
 from models.protocols import Batch, Capability, Context
 from models.stage_format import CONFIG
 from models.training.trained_stage import load_stage
 from models.weights import named_weights
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.inputs.noise import slots
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
@@ -28,9 +28,6 @@ from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
 from models.layers.scorer import ScorerLayer
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("entities",)
 PROVIDES = ()

@@ -23,15 +23,13 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.recurrent import FORWARD
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("two_language_models", "written_targets")
 PROVIDES = ()

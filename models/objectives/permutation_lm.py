@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -34,9 +33,6 @@ from models.inputs.stream import Stream, Streams
 from models.layers.scorer import ScorerLayer
 from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("two_streams",)
 PROVIDES = ()

@@ -21,18 +21,15 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.inputs.hidden_regions import check_shares, hide
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("regions",)
 PROVIDES = ()

@@ -13,19 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.hidden_regions import check_shares, hide
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
 from models.layers.regions import RegionEmbedding
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("regions",)
 PROVIDES = ()

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
@@ -24,15 +23,13 @@ from models import features as keys
 from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.loss import binary_cross_entropy, cross_entropy
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import TokenPrediction
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()

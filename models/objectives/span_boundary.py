@@ -18,15 +18,13 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection
 from models.layers.scorer import ScorerLayer
 from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()

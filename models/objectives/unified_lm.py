@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -31,14 +30,12 @@ from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.pairs import PAIR, Relation, lengths_of, pack
 from models.inputs.segments import Chance, empty_rows, room_for, several_documents, write_row
+from models.keras_ops import ops
 from models.layers.masked_tokens import MaskedTokens
 from models.layers.pooled_classifier import PooledClassifier
 from models.layers.scorer import ScorerLayer
 from models.modes import Mode
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("modes", "segments", "pooled_output")
 PROVIDES = ()

@@ -25,9 +25,7 @@ from typing import Any
 import keras
 
 from fourstage.errors import RecipeError
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 _UNDECAYED = ("bias", "gamma", "beta", "scale")
 _BLOCK = re.compile(r"(?:^|/)block_(\d+)(?:/|$)")

@@ -21,15 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from models import features as keys
+from models.keras_ops import ops
 from models.scored_positions import where_read
 from models.training.traced_model import TracedModel
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 LOSS = "loss"
 R_DROP = "r_drop"  # in the place of an objective: how far two predictions of the head are apart

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
 from models.protocols import Batch, Capability, Context
-
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
