@@ -13,7 +13,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -72,10 +71,6 @@ class BidirectionalLM(Windows):
     def attach(self, network: Any) -> _BidirectionalLMScorer:
         """Make the softmax."""
         return _BidirectionalLMScorer(network, self.context.tokenizer.vocabulary_size)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[list[int]]]:
-        """The most likely token between two others, by the forward and by the backward model."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _BidirectionalLMScorer(ScorerLayer):

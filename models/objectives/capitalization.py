@@ -10,7 +10,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,3 @@ class Capitalization(Windows):
             CAPITALIZATION_WEIGHTS,
             CAPITALIZATION_LOGITS,
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """For each row, whether the word at each token is capitalised."""
-        return (np.asarray(outputs[CAPITALIZATION_LOGITS]).argmax(axis=-1) == 1).tolist()

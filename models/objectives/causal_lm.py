@@ -13,7 +13,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -124,10 +123,6 @@ class CausalLM(Windows):
     def prompting(self, network: Any, scorer: Any) -> Prompting:
         """A text goes on, up to the end of its document."""
         return going_on(Reading(network, scorer.logits), self.context.tokenizer, ends=True)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely next token at each position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _CausalLMScorer(ScorerLayer):

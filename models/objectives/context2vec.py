@@ -14,7 +14,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -110,10 +109,6 @@ class Context2Vec(Windows):
     def attach(self, network: Any) -> _Context2VecScorer:
         """Make the layers above the states, and the words' own vectors."""
         return _Context2VecScorer(network, self.context.tokenizer.vocabulary_size)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The word that fits best between each two tokens."""
-        return np.asarray(outputs[WORD_SCORES]).argmax(axis=-1).tolist()
 
 
 class _Context2VecScorer(ScorerLayer):

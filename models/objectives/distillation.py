@@ -170,10 +170,6 @@ class Distillation:
         stage = load_stage(self._folder, self.context.tokenizer, folders=folders)
         return stage.network, stage.scorer(HEAD, stage.objective(HEAD, folders))
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token in each of masked_lm's slots."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
-
 
 def layers_taken(num_layers: int, of: int) -> list[int]:
     """Numbers of `num_layers` evenly spaced blocks out of `of`, with the first and the last."""

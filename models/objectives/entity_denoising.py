@@ -11,7 +11,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -93,10 +92,6 @@ class EntityDenoising(Windows):
     def attach(self, network: Any) -> _EntityScorer:
         """The head: dense → activation → LayerNorm → products with the entities' vectors."""
         return _EntityScorer(network)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The slot of the batch, of B · K, whose entity is the likeliest meaning of each name."""
-        return np.asarray(outputs["entity_logits"]).argmax(axis=-1).tolist()
 
 
 def corrupted(

@@ -69,10 +69,6 @@ class JointLM:
         """The scorer, with the table that predicts the source's tokens."""
         return _JointLMScorer(network)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely next token at each place of the source."""
-        return np.asarray(outputs[SOURCE_LOGITS]).argmax(axis=-1).tolist()
-
 
 class _JointLMScorer(ScorerLayer):
     """Scores each side's own text."""

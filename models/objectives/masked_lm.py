@@ -12,7 +12,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -166,7 +165,3 @@ class MaskedLM(Windows):
     def attach(self, network: Any) -> MaskedTokens:
         """The head: dense → activation → LayerNorm → tied token embedding and a bias."""
         return MaskedTokens(network, name="masked_lm")
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each predicted position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()

@@ -20,7 +20,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -181,10 +181,6 @@ class MaskedSeq2Seq(Windows):
             whole=whole,
             exactly=lambda prompt: list(prompt).count(mask_id),
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each place of the fragment."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _FragmentScorer(TargetScorer):

@@ -18,7 +18,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -199,10 +198,6 @@ class PermutationLM:
     def prompting(self, network: Any, scorer: Any) -> Prompting:
         """A text goes on, in the order of reading; no special token was ever predicted."""
         return going_on(Reading(network, scorer.logits), self.context.tokenizer)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each predicted position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 def _special(token: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -141,12 +141,6 @@ class RegionClass(Windows):
                 f" {network.region_dim} features; name the groups with which they begin"
             )
         return _RegionClassScorer(network, self.groups, self.detected, self.likeliest)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[list[int]]]:
-        """The likeliest class of each group of each row's regions."""
-        found = np.asarray(outputs["region_classes"])
-        parts = [found[..., first:end].argmax(axis=-1) for first, end in _ends(self.groups)]
-        return np.stack(parts, axis=-1).tolist()
 
 
 class _RegionClassScorer(RegionPrediction):

@@ -10,7 +10,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -89,10 +88,6 @@ class RegionRegression(Windows):
                 " a region's features alone; leave it out"
             )
         return _RegionRegressionScorer(network, self.error, self.tied)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[float]]:
-        """The predicted features of each row's regions, rounded."""
-        return np.asarray(outputs["region_predictions"]).round(2).tolist()
 
 
 class _RegionRegressionScorer(RegionPrediction):

@@ -13,7 +13,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -136,12 +135,6 @@ class ReplacedTokenDetection(Windows):
     def attach(self, network: Any) -> _ReplacedTokenScorer:
         """The generator with its head, and the network's head."""
         return _ReplacedTokenScorer(network, self)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """Whether each token is a replacement, or the most likely token at each position."""
-        if self.predict == "token":
-            return np.asarray(outputs[NEW_TOKEN_LOGITS]).argmax(axis=-1).tolist()
-        return (np.asarray(outputs[REPLACED_SCORES]) > 0).tolist()
 
 
 class _ReplacedTokenScorer(ScorerLayer):

@@ -9,7 +9,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -95,10 +94,6 @@ class SpanBoundary:
     def attach(self, network: Any) -> _SpanBoundaryScorer:
         """The head: a table of positions in a span, two dense layers, tied token embedding."""
         return _SpanBoundaryScorer(network, self.num_places, self.place_dim)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token in each slot."""
-        return np.asarray(outputs[SPAN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _SpanBoundaryScorer(ScorerLayer):

@@ -15,7 +15,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -179,7 +178,3 @@ class SpanDenoising:
             whole=lambda prompt, tokens: filled(prompt[1:-1], tokens, sentinels),
             defaults=Generation(max_new_tokens=self.numbers.written + 1),
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each place of the target."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()

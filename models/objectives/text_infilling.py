@@ -15,7 +15,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -206,7 +205,3 @@ class TextInfilling(Windows):
             whole=lambda _, tokens: tokens,
             defaults=Generation(max_new_tokens=self.context.sequence_length - 1),
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each place of the target."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()

@@ -8,7 +8,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -106,7 +105,3 @@ class TokenDocument:
             TOKEN_DOCUMENT_WEIGHTS,
             TOKEN_DOCUMENT_LOGITS,
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """For each row, whether each token also occurs elsewhere in its document."""
-        return (np.asarray(outputs[TOKEN_DOCUMENT_LOGITS]).argmax(axis=-1) == 1).tolist()

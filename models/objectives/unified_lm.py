@@ -17,7 +17,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -241,10 +240,6 @@ class UnifiedLM:
         tokenizer = self.context.tokenizer
         reading = Reading(network, scorer.tokens.logits, tokenizer.mask_id)
         return going_on(reading, tokenizer, closed=True)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each predicted position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _UnifiedLMScorer(ScorerLayer):

@@ -13,7 +13,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,10 +64,6 @@ class WordRegionAlignment:
     def attach(self, network: Any) -> _AlignmentScorer:
         """A scorer, with variables only where regions are wider or narrower than tokens."""
         return _AlignmentScorer(network, self.beta, self.steps)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The region to which most of each token is carried."""
-        return np.asarray(outputs[PLAN]).argmax(axis=-1).tolist()
 
 
 class _AlignmentScorer(ScorerLayer):

@@ -9,7 +9,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -89,11 +88,6 @@ class WordStructure:
     def attach(self, network: Any) -> _WordStructureScorer:
         """A scorer without variables: masked_lm's head makes the predictions."""
         return _WordStructureScorer(3 * self.num_triples, network.dtype_policy.name)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token in each slot of the shuffled triples."""
-        logits = np.asarray(outputs[keys.TOKEN_LOGITS])[:, -3 * self.num_triples :]
-        return logits.argmax(axis=-1).tolist()
 
 
 class _WordStructureScorer(ScorerLayer):

@@ -6,7 +6,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,10 +67,6 @@ class ShuffledTokens(Windows):
     def attach(self, network: Any) -> _ShuffledTokensScorer:
         """The head: two scores a token."""
         return _ShuffledTokensScorer(network)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """Whether each token was moved."""
-        return np.asarray(outputs[MOVED_LOGITS]).argmax(axis=-1).astype(bool).tolist()
 
 
 class _ShuffledTokensScorer(ScorerLayer):
