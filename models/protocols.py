@@ -318,10 +318,7 @@ class Objective(Protocol):
     ``show`` then says it of the labels.
     """
 
-    needs: frozenset[Capability]
-    provides: frozenset[Capability]
     chooses: int
-    prepares: bool
 
     def index(self, corpus: TokenisedCorpus | TokenisedRows, rng: np.random.Generator) -> Index:
         """Segment chooser only: the examples of one pass over the corpus."""

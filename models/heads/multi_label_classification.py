@@ -17,7 +17,7 @@ from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -52,10 +52,7 @@ class MultiLabelClassification:
         UnknownNameError: `class_weights` or `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.SET_LABELS,)
 
     def __init__(

@@ -26,7 +26,7 @@ from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
 NEEDS = ()
@@ -53,10 +53,7 @@ class MultipleChoice:
         UnknownNameError: `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.LABELS,)
 
     def __init__(self, context: Context, *, dropout: float = 0.1, summary: str = "network"):

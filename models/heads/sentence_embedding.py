@@ -43,7 +43,7 @@ from models.inputs.rows import check_rows, framed_texts, text_index
 from models.keras_ops import ops
 from models.layers.scorer import ScorerLayer
 from models.layers.summary import MEAN, row_vectors
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -73,10 +73,7 @@ class SentenceEmbedding:
         RecipeError: A setting is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.NUMBER_LABELS,)
 
     def __init__(

@@ -20,7 +20,7 @@ from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, in_orders, row_index
 from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -50,10 +50,7 @@ class SequenceRegression:
         UnknownNameError: `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.NUMBER_LABELS,)
 
     def __init__(

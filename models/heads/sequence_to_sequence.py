@@ -106,10 +106,7 @@ class SequenceToSequence:
         ContractViolation: The training rows' answers are not texts.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.TARGET_IDS, keys.TARGET_MASK, keys.TARGET_LABELS, keys.TARGET_WEIGHTS)
 
     def __init__(

@@ -29,7 +29,7 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.parts import Window, best_part
 from models.served.windows import most_context
 
@@ -61,10 +61,7 @@ class SpanExtraction:
         RecipeError: `longest_answer` is below 1.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.START_LABELS, keys.END_LABELS)
 
     def __init__(

@@ -29,7 +29,7 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.tags import SCHEMES, allowed, likeliest_tags, tag_names, tagged, tags_of
 from models.served.windows import most_context
 
@@ -59,10 +59,7 @@ class TokenClassification:
         UnknownNameError: `scheme` or `class_weights` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.TAG_LABELS,)
 
     def __init__(

@@ -24,7 +24,7 @@ from models.layers.projection import kernel_initializer
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_scores import tied_logits, token_scores
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("two_directions",)
 PROVIDES = ()
@@ -50,10 +50,7 @@ class BidirectionalLM(Windows):
         across_documents: Whether a row continues with the next document where one ends.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, across_documents: bool = True):
         self.context = context

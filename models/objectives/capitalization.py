@@ -17,7 +17,7 @@ import numpy as np
 from models import features as keys
 from models.inputs.windows import Windows
 from models.layers.token_classifier import TokenClassifier
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -39,10 +39,7 @@ class Capitalization(Windows):
         context: The stage's constants.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context):
         self.context = context

@@ -28,7 +28,7 @@ from models.keras_ops import ops
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("causal",)
 PROVIDES = ()
@@ -63,10 +63,7 @@ class CausalLM(Windows):
         RecipeError: Rows of single documents, for a network that remembers the rows before.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     closed = False
 
     def __init__(self, context: Context, *, across_documents: bool = True):

@@ -27,7 +27,7 @@ from models.layers.projection import kernel_initializer, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_scores import tied_logits
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 from models.vectors.outputs import NegativeSampling
 
 NEEDS = ("two_directions",)
@@ -59,10 +59,7 @@ class Context2Vec(Windows):
         RecipeError: There are no noise words.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

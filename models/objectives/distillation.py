@@ -23,7 +23,7 @@ from models import features as keys
 from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 from models.stage_format import CONFIG
 from models.training.trained_stage import load_stage
 from models.weights import named_weights
@@ -61,10 +61,7 @@ class Distillation:
         UnknownNameError: `loss_on` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

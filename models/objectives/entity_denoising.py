@@ -26,7 +26,7 @@ from models.layers.loss import cross_entropy
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("entities",)
 PROVIDES = ()
@@ -50,10 +50,7 @@ class EntityDenoising(Windows):
         RecipeError: A share is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, replaced: float = 0.05, unaligned: float = 0.15):
         if min(replaced, unaligned) < 0.0 or replaced + unaligned > 1.0:

@@ -24,7 +24,7 @@ from models.layers.loss import cross_entropy
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("pooled_output", "regions")
 PROVIDES = ()
@@ -50,10 +50,7 @@ class ImageQuestionAnswering(Windows):
         ContractViolation: The stage's captions have fewer than two answers.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, answers: int = 9500):
         if answers < 2:

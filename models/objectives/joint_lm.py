@@ -29,7 +29,7 @@ from models.layers.scorer import ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.layers.token_scores import tied_logits, token_scores
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("two_language_models", "written_targets")
 PROVIDES = ()
@@ -53,10 +53,7 @@ class JointLM:
         RecipeError: On attaching, the encoder also reads backwards, and so what it would predict.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context):
         self.context = context

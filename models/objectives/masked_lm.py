@@ -22,7 +22,7 @@ from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
 from models.layers.masked_tokens import MaskedTokens
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
@@ -65,10 +65,7 @@ class MaskedLM(Windows):
         UnknownNameError: `unit` or `random_from` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

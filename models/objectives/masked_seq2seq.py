@@ -37,7 +37,6 @@ from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
 from models.protocols import (
     Batch,
-    Capability,
     Context,
     Index,
     TokenisedCorpus,
@@ -72,10 +71,7 @@ class MaskedSeq2Seq(Windows):
         RecipeError: A share is out of range, or the tokenizer has no [MASK] of its own.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     closed = False
 
     def __init__(

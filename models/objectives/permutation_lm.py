@@ -31,7 +31,7 @@ from models.inputs.segments import empty_rows, room_for
 from models.inputs.stream import Stream, Streams
 from models.layers.scorer import ScorerLayer
 from models.layers.token_scores import tied_logits, token_scores
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("two_streams",)
 PROVIDES = ()
@@ -73,10 +73,7 @@ class PermutationLM:
         predicted tokens. No text is read backwards (their ``bi_data``).
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

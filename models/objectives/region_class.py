@@ -29,7 +29,7 @@ from models.inputs.hidden_regions import check_shares, hide
 from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("regions",)
 PROVIDES = ()
@@ -58,10 +58,7 @@ class RegionClass(Windows):
         RecipeError: A share is out of range, or a group has fewer than two classes.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

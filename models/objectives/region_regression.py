@@ -21,7 +21,7 @@ from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
 from models.layers.regions import RegionEmbedding
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("regions",)
 PROVIDES = ()
@@ -48,10 +48,7 @@ class RegionRegression(Windows):
         UnknownNameError: `error` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ from models.layers.loss import binary_cross_entropy, cross_entropy
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import TokenPrediction
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -79,10 +79,7 @@ class ReplacedTokenDetection(Windows):
         UnknownNameError: `predict` or `loss_on` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

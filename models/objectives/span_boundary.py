@@ -23,7 +23,7 @@ from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection
 from models.layers.scorer import ScorerLayer
 from models.layers.token_scores import tied_logits
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()
@@ -55,10 +55,7 @@ class SpanBoundary:
         --pair-positional-embedding-size 200``.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, num_places: int = 15, place_dim: int = 200):
         self.context = context

@@ -29,7 +29,7 @@ from models.inputs.blanks import around_blanks, joined
 from models.inputs.spans import filled, hidden_spans, longest_text, span_numbers, with_sentinels
 from models.inputs.windows import document_index, windows
 from models.layers.target_scorer import TargetScorer
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("encoder_decoder",)
 PROVIDES = ()
@@ -64,10 +64,7 @@ class SpanDenoising:
         Rows begin with [CLS], as all rows here. The authors join documents; a text here is of one.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

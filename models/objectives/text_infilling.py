@@ -31,7 +31,7 @@ from models.inputs.mask_token import check_mask
 from models.inputs.segments import sentence_ends_of
 from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("encoder_decoder",)
 PROVIDES = ()
@@ -70,10 +70,7 @@ class TextInfilling(Windows):
         UnknownNameError: `scored` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     across_documents = False
 
     def __init__(

@@ -15,7 +15,7 @@ import numpy as np
 from fourstage.errors import ContractViolation
 from models.inputs.segments import SEGMENT, empty_rows, room_for, write_row
 from models.layers.token_classifier import TokenClassifier
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -37,10 +37,7 @@ class TokenDocument:
         context: The stage's constants.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context):
         self.context = context

@@ -34,7 +34,7 @@ from models.layers.masked_tokens import MaskedTokens
 from models.layers.pooled_classifier import PooledClassifier
 from models.layers.scorer import ScorerLayer
 from models.modes import Mode
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("modes", "segments", "pooled_output")
 PROVIDES = ()
@@ -85,10 +85,7 @@ class UnifiedLM:
         pairs of them.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

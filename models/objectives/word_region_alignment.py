@@ -22,7 +22,7 @@ from models import features as keys
 from models.keras_ops import ops
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("regions", "matched_pairs")
 PROVIDES = ()
@@ -43,10 +43,7 @@ class WordRegionAlignment:
         RecipeError: A setting is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, beta: float = 0.5, steps: int = 50):
         if beta <= 0.0 or steps < 1:

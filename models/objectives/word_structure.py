@@ -18,7 +18,7 @@ from models import features as keys
 from models.inputs import noise
 from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()
@@ -41,10 +41,7 @@ class WordStructure:
         RecipeError: The rate is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, rate: float = 0.05):
         if not 0.0 < rate < 1.0:

@@ -433,7 +433,7 @@ class _Run:
             group = self.groups[turn]
             layers = [scorer for name, scorer in self.scorers.items() if name not in group]
             pooler = getattr(self.network, "pooler", None)
-            needs = set().union(*(self.objectives[name].needs for name in group))
+            needs = catalogue.needed(group, self.job.folders)
             if pooler is not None and Capability.POOLED_OUTPUT not in needs:
                 layers.append(pooler)
             resting += [v for layer in layers for v in layer.trainable_variables]

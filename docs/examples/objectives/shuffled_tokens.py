@@ -18,7 +18,7 @@ from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -40,10 +40,7 @@ class ShuffledTokens(Windows):
         RecipeError: If the rate is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, rate: float = 0.15):
         if not 0.0 < rate < 1.0:
