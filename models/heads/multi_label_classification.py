@@ -17,6 +17,7 @@ from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
+from models.layers.scorer import Scored
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
@@ -218,9 +219,7 @@ class _MultiLabelClassificationScorer(RowScorer):
         self.label_weights = label_weights
         self.build()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy over labels, and the probabilities (B, N); without labels, only these."""
         scores = self.row_scores(batch, outputs, training)  # (B, N)
         predictions = {keys.PROBABILITIES: ops.sigmoid(scores)}
@@ -228,8 +227,7 @@ class _MultiLabelClassificationScorer(RowScorer):
             return {}, predictions
         labels = batch[keys.SET_LABELS]
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         labels = ops.maximum(labels, 0)
         yes = ops.cast(labels, "float32")
         found = binary_cross_entropy(scores, yes, weights)

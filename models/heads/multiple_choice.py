@@ -26,6 +26,7 @@ from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
+from models.layers.scorer import Scored
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
@@ -152,9 +153,7 @@ class _MultipleChoiceScorer(RowScorer):
         batch[keys.PADDING_MASK] = ops.where(first, 1, batch[keys.PADDING_MASK])
         return batch
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, C); without labels, only the logits."""
         there = batch[keys.CHOICE_MASK]  # (B, C)
         logits = ops.reshape(self.row_scores(batch, outputs, training), ops.shape(there))
@@ -165,8 +164,7 @@ class _MultipleChoiceScorer(RowScorer):
         labels = batch[keys.LABELS]
         # Rows without a right choice (-1) have weight 0.
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, ops.maximum(labels, 0), weights), predictions
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:

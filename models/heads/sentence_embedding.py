@@ -41,7 +41,7 @@ from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import check_rows, framed_texts, text_index
 from models.keras_ops import ops
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.summary import MEAN, row_vectors
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
@@ -181,9 +181,7 @@ class _SentenceEmbeddingScorer(ScorerLayer):
         low, high = map(ops.convert_to_tensor, (self.low, self.high))
         return cosines, low + cosines * (high - low)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, and the numbers (B,); without correct numbers, only the numbers."""
         vectors = self.vectors(batch, outputs)
         pairs = ops.reshape(vectors, (-1, 2, vectors.shape[-1]))
@@ -194,8 +192,7 @@ class _SentenceEmbeddingScorer(ScorerLayer):
         labels = batch[keys.NUMBER_LABELS]
         known = ops.isfinite(labels)
         weights = ops.cast(known, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         low, high = map(ops.convert_to_tensor, (self.low, self.high))
         wanted = (ops.where(known, labels, low) - low) / (high - low)
         if self.positive_from is None:

@@ -16,6 +16,7 @@ from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
+from models.layers.scorer import Scored
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
@@ -178,9 +179,7 @@ class _SequenceClassificationScorer(RowScorer):
         self.label_weights = label_weights
         self.build()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
         logits = self.row_scores(batch, outputs, training)  # (B, N)
         predictions = {keys.LOGITS: logits}
@@ -189,8 +188,7 @@ class _SequenceClassificationScorer(RowScorer):
         labels = batch[keys.LABELS]
         # Rows without a label (-1) have weight 0.
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         known = ops.maximum(labels, 0)
         scores = cross_entropy(logits, known, weights)
         if self.label_weights is not None:

@@ -61,7 +61,4 @@ class RegionPrediction(ScorerLayer):
 
     def loss_weights(self, batch: dict) -> Any:
         """Loss weights of the regions, (B, O) float32."""
-        weights = batch[keys.REGION_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        return weights
+        return self.weighted(batch, batch[keys.REGION_WEIGHTS])

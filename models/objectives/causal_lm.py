@@ -25,7 +25,7 @@ from models.inputs.segments import empty_rows
 from models.inputs.stream import Streams
 from models.inputs.windows import Windows
 from models.keras_ops import ops
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.protocols import Batch, Context, Index, TokenisedCorpus
@@ -134,9 +134,7 @@ class _CausalLMScorer(ScorerLayer):
         """(…, D) hidden states → (…, V) float32 logits."""
         return self._output.logits(hidden)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""
         hidden = outputs[keys.SEQUENCE_OUTPUT]
         if keys.NEXT_LABELS not in batch:
@@ -144,9 +142,7 @@ class _CausalLMScorer(ScorerLayer):
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
         # After a row's text a head that writes reads its target, which it scores itself.
         hidden = part(hidden, 0, ops.shape(labels)[-1])
-        if keys.ROW_WEIGHTS in batch:
-            rows = batch[keys.ROW_WEIGHTS]
-            weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+        weights = self.weighted(batch, weights)
         if len(labels.shape) == 3:  # a head reads each of a row's texts by itself, (B, C, T)
             labels = ops.reshape(labels, (-1, ops.shape(labels)[-1]))
             weights = ops.reshape(weights, (-1, ops.shape(weights)[-1]))

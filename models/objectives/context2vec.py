@@ -24,7 +24,7 @@ from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.loss import binary_cross_entropy
 from models.layers.projection import kernel_initializer, projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Context, Index, TokenisedCorpus
@@ -139,9 +139,7 @@ class _Context2VecScorer(ScorerLayer):
         around = ops.concatenate([part(forward, 0, inner), part(backward, 2)], axis=-1)
         return ops.cast(self.output_layer(ops.relu(self.hidden(around))), "float32")
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss of each word and its noise words, and the share of questions answered right."""
         contexts = self.contexts(outputs[keys.SEQUENCE_OUTPUT])
         predictions = {
@@ -152,9 +150,7 @@ class _Context2VecScorer(ScorerLayer):
         labels, weights, noise = (
             batch[name] for name in (keys.INNER_LABELS, keys.INNER_WEIGHTS, NOISE_IDS)
         )
-        if keys.ROW_WEIGHTS in batch:
-            rows = batch[keys.ROW_WEIGHTS]
-            weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+        weights = self.weighted(batch, weights)
         length = ops.shape(labels)[-1]  # a head may read a row's texts by themselves, (B, C, T)
         labels, weights = (ops.reshape(each, (-1, length, 1)) for each in (labels, weights))
         noise = ops.reshape(noise, (-1, length, noise.shape[-1]))

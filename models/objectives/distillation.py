@@ -22,7 +22,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.keras_ops import ops
 from models.layers.gather import gather_positions
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
 from models.stage_format import CONFIG
 from models.training.trained_stage import load_stage
@@ -197,9 +197,7 @@ class _DistillationScorer(ScorerLayer):
         self._head = lambda: head
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Soft loss, cosine loss, and ``loss``: their weighted sum, per token of the soft loss."""
         if DISTILLED_SLOTS not in batch or keys.MASK_LABELS not in batch:
             return {}, {}
@@ -209,16 +207,14 @@ class _DistillationScorer(ScorerLayer):
         soft = self._head().logits(gather_positions(taught, places), training=False)
         soft, taught = ops.stop_gradient(soft), ops.stop_gradient(taught)
         own = gather_positions(outputs[keys.TOKEN_LOGITS], slots)  # (B, S, V)
-        rows = batch.get(keys.ROW_WEIGHTS)
-        rows = 1.0 if rows is None else rows[:, None]
 
-        weights = batch[DISTILLED_WEIGHTS] * rows
+        weights = self.weighted(batch, batch[DISTILLED_WEIGHTS])
         wanted = ops.log_softmax(soft / self.temperature)
         given = ops.log_softmax(own / self.temperature)
         nats = ops.sum(ops.exp(wanted) * (wanted - given), axis=-1)  # (B, S)
         divergence, count = ops.sum(nats * weights) * self.temperature**2, ops.sum(weights)
 
-        real = ops.cast(batch[keys.PADDING_MASK], "float32") * rows
+        real = self.weighted(batch, ops.cast(batch[keys.PADDING_MASK], "float32"))
         scores = {"soft_loss": (divergence, count)}
         total = self.soft_weight * divergence
         if self.cosine_weight:

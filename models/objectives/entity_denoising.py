@@ -25,7 +25,7 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
 
 NEEDS = ("entities",)
@@ -131,9 +131,7 @@ class _EntityScorer(ScorerLayer):
         self.norm.build((None, None, network.entity_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over the entities of the batch, and their logits, (B, K, B · K)."""
         if keys.ENTITY_POSITIONS not in batch:
             return {}, {}
@@ -150,8 +148,7 @@ class _EntityScorer(ScorerLayer):
         same = ops.equal(batch[keys.ENTITY_LABELS][:, :, None], candidates[None, None])
         labels = ops.argmax(ops.cast(same, "float32") * first, axis=-1)
         weights = batch[keys.ENTITY_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, labels, weights), predictions
 
 

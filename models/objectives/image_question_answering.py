@@ -23,7 +23,7 @@ from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
 
 NEEDS = ("pooled_output", "regions")
@@ -115,9 +115,7 @@ class _AnswerScorer(ScorerLayer):
             layer.build((None, 2 * self.pooled_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over questions, the share of rows that are any, and logits (B, N)."""
         hidden = self.transform(outputs[keys.POOLED_OUTPUT], training=training)
         hidden = self.norm(ops.cast(hidden, "float32"))
@@ -125,9 +123,7 @@ class _AnswerScorer(ScorerLayer):
         if keys.ANSWER_LABELS not in batch:
             return {}, {LOGITS: logits}
         asked = batch[keys.ANSWER_WEIGHTS]
-        rows = batch.get(keys.ROW_WEIGHTS)
-        if rows is None:
-            rows = ops.ones_like(asked)
+        rows = self.weighted(batch, ops.ones_like(asked))
         weights = asked * rows
         scores = cross_entropy(logits, batch[keys.ANSWER_LABELS], weights)
         return scores | {"asked": (ops.sum(weights), ops.sum(rows))}, {LOGITS: logits}

@@ -25,7 +25,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.keras_ops import ops
 from models.layers.recurrent import FORWARD
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.layers.token_scores import tied_logits, token_scores
@@ -103,28 +103,27 @@ class _JointLMScorer(ScorerLayer):
     def _source_table(self) -> Any:
         return self.source_table if self._tied is None else self._tied()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss of both sides together, and of each; logits of the source (B, T - 1, V)."""
         if keys.TARGET_LABELS not in batch:
             return {}, {}
         source, target = self._read_alone(batch, training)
         states = part(source, 0, ops.shape(source)[1] - 1)
         real = ops.cast(batch[keys.PADDING_MASK], "float32")
-        rows = batch.get(keys.ROW_WEIGHTS)
-        rows = 1.0 if rows is None else rows[:, None]
         of_source = token_scores(
             states,
             self._source_table(),
             None,
             batch[keys.TOKEN_IDS][:, 1:],
-            real[:, 1:] * real[:, :-1] * rows,
+            self.weighted(batch, real[:, 1:] * real[:, :-1]),
             self.compute_dtype,
             training=training,
         )
         of_target = self._output.scores(
-            target, batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS] * rows, training
+            target,
+            batch[keys.TARGET_LABELS],
+            self.weighted(batch, batch[keys.TARGET_WEIGHTS]),
+            training,
         )
         nats, count = of_source["loss"]
         mean = ops.divide_no_nan(*of_target["loss"])

@@ -29,7 +29,7 @@ from models.decoding.reader import Reading
 from models.inputs import noise
 from models.inputs.segments import empty_rows, room_for
 from models.inputs.stream import Stream, Streams
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Context, Index, TokenisedCorpus
 
@@ -245,9 +245,7 @@ class _PermutationLMScorer(ScorerLayer):
         """(…, D) states of the second stream → (…, V) float32 logits."""
         return tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the predicted tokens, and their logits (B, M, V)."""
         if keys.QUERY_OUTPUT not in outputs:
             return {}, {}
@@ -256,8 +254,7 @@ class _PermutationLMScorer(ScorerLayer):
         if keys.QUERY_LABELS not in batch:
             return {}, predicted
         weights = batch[keys.QUERY_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         table, bias, dtype = self.tied_embedding, self.output_bias, self.compute_dtype
         labels = batch[keys.QUERY_LABELS]
         scores = token_scores(hidden, table, bias, labels, weights, dtype, training=training)

@@ -29,6 +29,7 @@ from models.inputs.hidden_regions import check_shares, hide
 from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
+from models.layers.scorer import Scored
 from models.protocols import Batch, Context
 
 NEEDS = ("regions",)
@@ -149,9 +150,7 @@ class _RegionClassScorer(RegionPrediction):
         self.detected = detected
         self.likeliest = likeliest
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Cross-entropy and accuracy of the chosen regions, and log shares (B, O, classes)."""
         predicted = self.predicted(outputs, training)
         parts = [ops.log_softmax(predicted[..., a:b], axis=-1) for a, b in _ends(self.groups)]

@@ -21,6 +21,7 @@ from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
 from models.layers.regions import RegionEmbedding
+from models.layers.scorer import Scored
 from models.protocols import Batch, Context
 
 NEEDS = ("regions",)
@@ -94,9 +95,7 @@ class _RegionRegressionScorer(RegionPrediction):
         super().__init__(network, "region_regression", network.region_dim, tied)
         self.error = error
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Mean error of the features of the chosen regions, and the predictions (B, O, E)."""
         predicted = self.predicted(outputs, training)
         if keys.REGION_LABELS not in batch:

@@ -26,7 +26,7 @@ from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.loss import binary_cross_entropy, cross_entropy
 from models.layers.projection import ActivatedProjection, projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_prediction import TokenPrediction
 from models.protocols import Batch, Context
 
@@ -184,9 +184,7 @@ class _ReplacedTokenScorer(ScorerLayer):
             GENERATOR_LOGITS: logits,
         }
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Both losses and ``loss``, their weighted sum per token that the network is scored on.
 
         Over batches (or micro-batches) of uneven size, the generator's part of ``loss`` is
@@ -204,17 +202,14 @@ class _ReplacedTokenScorer(ScorerLayer):
         predictions = {REPLACED_SCORES: scores} if logits is None else {NEW_TOKEN_LOGITS: logits}
         if ORIGINAL_TOKEN_IDS not in batch:
             return {}, predictions
-        rows = batch.get(keys.ROW_WEIGHTS)
-        rows = 1.0 if rows is None else rows[:, None]
-        made = cross_entropy(
-            batch[GENERATOR_LOGITS], batch[CHOSEN_LABELS], batch[CHOSEN_WEIGHTS] * rows
-        )
+        chosen = self.weighted(batch, batch[CHOSEN_WEIGHTS])
+        made = cross_entropy(batch[GENERATOR_LOGITS], batch[CHOSEN_LABELS], chosen)
         original, shown = batch[ORIGINAL_TOKEN_IDS], batch[keys.TOKEN_IDS]
         weights = ops.cast(batch[keys.PADDING_MASK], "float32")
         if self.loss_on == "chosen":
             at = ops.one_hot(batch[CHOSEN_POSITIONS], original.shape[1], dtype="float32")
             weights = ops.sum(at * batch[CHOSEN_WEIGHTS][:, :, None], axis=1)  # (B, T)
-        weights = weights * rows
+        weights = self.weighted(batch, weights)
         if self.predict == "replacement":
             replaced = ops.cast(ops.not_equal(shown, original), "float32")
             found = binary_cross_entropy(scores, replaced, weights)

@@ -21,7 +21,7 @@ from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Context
 
@@ -144,9 +144,7 @@ class _SpanBoundaryScorer(ScorerLayer):
         """The network's token embedding, used as the output matrix, (V, E)."""
         return self._table()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the slots, and their logits (B, M, V)."""
         if SPAN_BEFORE not in batch:
             return {}, {}
@@ -169,6 +167,5 @@ class _SpanBoundaryScorer(ScorerLayer):
         if SPAN_LABELS not in batch:
             return {}, {SPAN_LOGITS: logits}
         weights = batch[SPAN_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[SPAN_LABELS], weights), {SPAN_LOGITS: logits}

@@ -32,7 +32,7 @@ from models.inputs.segments import Chance, empty_rows, room_for, several_documen
 from models.keras_ops import ops
 from models.layers.masked_tokens import MaskedTokens
 from models.layers.pooled_classifier import PooledClassifier
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.modes import Mode
 from models.protocols import Batch, Context, Index, TokenisedCorpus
 
@@ -257,9 +257,7 @@ class _UnifiedLMScorer(ScorerLayer):
         """The network's token embedding, used as the output matrix, (V, E)."""
         return self.tokens.tied_embedding
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """``loss``, the sum of both means, for each masked token; accuracy of masked tokens.
 
         ``token_loss``, ``next_sentence_loss`` and ``next_sentence_accuracy`` are exact means of
@@ -270,8 +268,7 @@ class _UnifiedLMScorer(ScorerLayer):
             return scores, predictions
         rows = batch
         if NEXT_WEIGHTS in batch:
-            counted = batch[NEXT_WEIGHTS] * batch.get(keys.ROW_WEIGHTS, 1.0)
-            rows = {**batch, keys.ROW_WEIGHTS: counted}
+            rows = {**batch, keys.ROW_WEIGHTS: self.weighted(batch, batch[NEXT_WEIGHTS])}
         told, logits = self.pairs(rows, outputs, training=training)
         predictions = {**predictions, **logits}
         if not scores or not told:

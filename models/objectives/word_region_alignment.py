@@ -21,7 +21,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.keras_ops import ops
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
 
 NEEDS = ("regions", "matched_pairs")
@@ -76,9 +76,7 @@ class _AlignmentScorer(ScorerLayer):
             self.same_width.build((None, None, network.region_output_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Mean cost of the rows with their own picture, and the plan (B, T, O)."""
         seen = outputs[keys.REGION_OUTPUT]
         if self.same_width is not None:
@@ -92,8 +90,7 @@ class _AlignmentScorer(ScorerLayer):
         if keys.MATCH_LABELS not in batch:
             return {}, {PLAN: plan}
         weights = ops.cast(batch[keys.MATCH_LABELS], "float32") * ops.max(second, axis=1)
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         total = ops.sum(weights * ops.sum(cost * plan, axis=(1, 2)))
         return {"loss": (total, ops.sum(weights))}, {PLAN: plan}
 

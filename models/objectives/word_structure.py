@@ -17,7 +17,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
 from models.layers.loss import cross_entropy
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional", "token_logits")
@@ -97,14 +97,11 @@ class _WordStructureScorer(ScorerLayer):
         self.num_slots = num_slots
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy at the shuffled positions."""
         if SHUFFLED_LABELS not in batch:
             return {}, {}
         logits = outputs[keys.TOKEN_LOGITS][:, -self.num_slots :]  # (B, S, V)
         weights = batch[SHUFFLED_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[SHUFFLED_LABELS], weights), {}

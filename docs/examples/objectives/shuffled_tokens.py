@@ -17,7 +17,7 @@ from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
@@ -74,14 +74,11 @@ class _ShuffledTokensScorer(ScorerLayer):
         self.output_projection.build((None, None, network.hidden_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over real tokens."""
         logits = ops.cast(self.output_projection(outputs[keys.SEQUENCE_OUTPUT]), "float32")
         if MOVED not in batch:
             return {}, {MOVED_LOGITS: logits}
         weights = ops.cast(batch[keys.PADDING_MASK], "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[MOVED], weights), {MOVED_LOGITS: logits}
