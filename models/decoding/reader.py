@@ -14,19 +14,6 @@ from models.layers.attention import Past
 from models.layers.cache import moved, stacked, unstacked, written
 
 
-def causal_reader(
-    network: Any, logits: Callable[[Any], Any], beams: int | None = None
-) -> CachedReader:
-    """A reader of a network with ``go_on`` (`models.layers.causal`).
-
-    Args:
-        network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
-        beams: As for `cached_reader`.
-    """
-    return cached_reader(Reading(network, logits), beams)
-
-
 def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
     """A reader by the three functions of `reading`, which are compiled once for all shapes.
 
@@ -46,7 +33,7 @@ def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
 
 
 class Reading:
-    """What a `CachedReader` of a causal network is made of.
+    """What a `CachedReader` of a causal network is made of, one with ``go_on``.
 
     Keys and values are one tensor (`models.layers.cache`).
 
