@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
+from fourstage.errors import ContractViolation, UnknownNameError
 from models import features as keys
 from models.inputs import noise
 from models.inputs.mask_token import check_mask
@@ -79,13 +79,7 @@ class MaskedLM(Windows):
         across_documents: bool = True,
         noise_by_span: bool = True,
     ):
-        if not 0.0 < rate < 1.0:
-            raise RecipeError(f"objectives.masked_lm.rate: expected a number in (0, 1), got {rate}")
-        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-            raise RecipeError(
-                "objectives.masked_lm: mask_share and random_share must not be negative nor exceed "
-                f"1 together, got {mask_share} and {random_share}"
-            )
+        noise.check_shares("masked_lm", rate, mask_share, random_share)
         if unit not in UNITS:
             raise UnknownNameError("objectives.masked_lm.unit", unit, "a unit", UNITS)
         if random_from not in RANDOM_FROM:

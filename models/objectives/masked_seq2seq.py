@@ -83,15 +83,8 @@ class MaskedSeq2Seq(Windows):
         random_share: float = 0.1,
         across_documents: bool = True,
     ):
-        where = "objectives.masked_seq2seq"
-        if not 0.0 < rate < 1.0:
-            raise RecipeError(f"{where}.rate: expected a number in (0, 1), got {rate}")
-        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-            raise RecipeError(
-                f"{where}: mask_share and random_share must not be negative nor exceed 1 together,"
-                f" got {mask_share} and {random_share}"
-            )
-        check_mask(context.tokenizer, where)
+        noise.check_shares("masked_seq2seq", rate, mask_share, random_share)
+        check_mask(context.tokenizer, "objectives.masked_seq2seq")
         self.context = context
         self.rate = rate
         self.mask_share = mask_share

@@ -16,7 +16,8 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs.hidden_regions import check_shares, hide
+from models.inputs.hidden_regions import hide
+from models.inputs.noise import check_shares
 from models.inputs.windows import Windows
 from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction

@@ -111,15 +111,9 @@ class UnifiedLM:
         if min(numbers.values()) < 0 or not sum(numbers.values()):
             told = ", ".join(f"{mode.name.lower()} {n}" for mode, n in numbers.items())
             raise RecipeError(f"{where}: expected numbers from 0 with a sum above 0, got {told}")
-        if not 0.0 < rate < 1.0:
-            raise RecipeError(f"{where}.rate: expected a number in (0, 1), got {rate}")
+        noise.check_shares("unified_lm", rate, mask_share, random_share)
         if not 0.0 <= ngram_share <= 1.0:
             raise RecipeError(f"{where}.ngram_share: expected 0 to 1, got {ngram_share}")
-        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-            raise RecipeError(
-                f"{where}: mask_share and random_share must not be negative nor exceed 1 together,"
-                f" got {mask_share} and {random_share}"
-            )
         check_mask(context.tokenizer, where)
         self.context = context
         self.shares = np.array([numbers[mode] for mode in Mode]) / sum(numbers.values())
