@@ -30,10 +30,6 @@ class AllLayers(TracedModel):
         self.network = network
         self.ready()
 
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: the network is already built."""
-        self.built = True
-
     @property
     def names(self) -> list[str]:
         """Names of the layers: 0 is what enters the first one; of one layer alone, ``output``."""

@@ -34,10 +34,6 @@ class Predicting(TracedModel):
         self.ready()
         self._traced = False
 
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: network and scorer are already built."""
-        self.built = True
-
     def call(self, features: dict, training: bool = False) -> dict:
         """The scorer's predictions, {name: (B, …)}."""
         features, outputs = self.read(features, training)

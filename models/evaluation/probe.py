@@ -31,10 +31,6 @@ class RowVectors(TracedModel):
         super().__init__(name="row_vectors", dtype="float32", autocast=False)
         self.network = network
 
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: the network is already built."""
-        self.built = True
-
     def call(self, features: dict, training: bool = False) -> Any:
         """Mean over the tokens that are not padding."""
         sequence = ops.cast(

@@ -82,10 +82,6 @@ class StageModel(TracedModel):
         if r_drop:
             self.factors[R_DROP] = r_drop[str(self.head_twice)]
 
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: network and scorers are already built."""
-        self.built = True
-
     def carry_memory(self, batch_size: int, *, evaluating: bool = False) -> None:
         """Feed what the network remembers of each batch to the next one, row by row.
 
@@ -245,10 +241,6 @@ class LossWeights(TracedModel):
     def __init__(self, model: StageModel):
         super().__init__(name="loss_weights", dtype="float32", autocast=False)
         self.model = model
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: the stage is already built."""
-        self.built = True
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
         """Sums of loss weights."""
