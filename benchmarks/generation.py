@@ -89,9 +89,9 @@ def work(folder: Path, kind: str) -> None:
     from models.decoding.generate import generate
     from models.decoding.reader import Reading, cached_reader
     from models.decoding.settings import Generation
-    from models.interchange.huggingface import load_network
+    from models.interchange.huggingface import read_checkpoint
 
-    network = load_network(folder)
+    network = read_checkpoint(folder).build()
     table = network.token_embedding.embeddings
 
     def logits(hidden: Any) -> Any:  # as a head computes them

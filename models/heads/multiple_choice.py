@@ -105,10 +105,6 @@ class MultipleChoice:
         """The head: a pooler if the network has none, dropout and one dense layer."""
         return _MultipleChoiceScorer(network, self.dropout, self.summary)
 
-    def served(self) -> dict[str, Any]:
-        """Nothing that a served model has to know of the head."""
-        return {}
-
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:

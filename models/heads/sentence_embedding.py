@@ -125,10 +125,6 @@ class SentenceEmbedding:
         """The head; it has nothing to train."""
         return _SentenceEmbeddingScorer(*self.range, self.positive_from, self.temperature)
 
-    def served(self) -> dict[str, Any]:
-        """Nothing that a served model has to know of the head."""
-        return {}
-
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:

@@ -39,7 +39,6 @@ class AggregatorBlock(TransformerBlock):
     ):
         super().__init__(**arguments)
         self.entity_dim = entity_dim
-        self.gives_entities = gives_entities
         dtype = self.dtype_policy.name
         self.entity_attention = self.entity_attention_norm = None
         if entity_heads:
