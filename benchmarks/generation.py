@@ -87,11 +87,11 @@ def work(folder: Path, kind: str) -> None:
     import keras
 
     from models.decoding.generate import generate
-    from models.decoding.reader import causal_reader
+    from models.decoding.reader import Reading, cached_reader
     from models.decoding.settings import Generation
-    from models.interchange.huggingface import load_network
+    from models.interchange.huggingface import read_checkpoint
 
-    network = load_network(folder)
+    network = read_checkpoint(folder).build()
     table = network.token_embedding.embeddings
 
     def logits(hidden: Any) -> Any:  # as a head computes them
@@ -99,7 +99,9 @@ def work(folder: Path, kind: str) -> None:
 
     @cache
     def reader_for(beams: int) -> Any:
-        return Anew(network, logits) if kind == "anew" else causal_reader(network, logits, beams)
+        if kind == "anew":
+            return Anew(network, logits)
+        return cached_reader(Reading(network, logits), beams)
 
     print("ready", flush=True)
     for line in sys.stdin:

@@ -114,6 +114,12 @@ def provided(family: str, folders: Sequence[Path] = ()) -> frozenset[str]:
     return frozenset(literals("families", family, folders).get("PROVIDES", ()))
 
 
+def needed(objectives: Iterable[str], folders: Sequence[Path] = ()) -> set[str]:
+    """Names of the capabilities that objectives need, of the network or of one another."""
+    said = (literals("objectives", name, folders).get("NEEDS", ()) for name in objectives)
+    return set().union(*said)
+
+
 def saying(kind: str, literal: str, folders: Sequence[Path] = ()) -> list[str]:
     """Names of the parts whose file has a literal that is not false, sorted.
 
@@ -379,8 +385,7 @@ def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tu
         check_compatible(family, (objective,), folders=folders)
         return (objective,)
     except RecipeError as reason:
-        needs = literals("objectives", objective, folders).get("NEEDS", ())
-        missing = set(needs) - provided(family, folders)
+        missing = needed([objective], folders) - provided(family, folders)
         others = (name for name in names("objectives", folders) if name != objective)
         for other in sorted(others, key=lambda name: name != "masked_lm"):
             if not missing <= set(literals("objectives", other, folders).get("PROVIDES", ())):

@@ -293,7 +293,7 @@ class Objective(Protocol):
     - ``HIDES_SPANS`` (optional): names of its settings for the share of hidden tokens and the mean
       length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and
-      is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
+      is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `attach`.
     - ``READS_TRIPLES`` (optional): its texts are triples of three names (`models.vectors.triples`),
       so that the corpora of a stage may be datasets, and a dataset's links can be ranked.
     - ``ANSWERS_PROMPTS`` (optional): by its scorer's ``logits`` a network answers rows from
@@ -313,13 +313,12 @@ class Objective(Protocol):
 
     An objective that does not start from random weights (distillation
     starts from its teacher) also has ``initialise(network, scorers)``, called once at the start of
-    a first stage.
+    a first stage. One whose batches have ``<name>_labels`` (B,), a class of each row, may have
+    ``decode(outputs)``: what the classes with the highest ``<name>_logits`` (B, classes) mean.
+    ``show`` then says it of the labels.
     """
 
-    needs: frozenset[Capability]
-    provides: frozenset[Capability]
     chooses: int
-    prepares: bool
 
     def index(self, corpus: TokenisedCorpus | TokenisedRows, rng: np.random.Generator) -> Index:
         """Segment chooser only: the examples of one pass over the corpus."""
@@ -340,10 +339,6 @@ class Objective(Protocol):
         """Make the scorer, with its variables, for `network`; called once."""
         ...
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """The scorer's predictions in readable form."""
-        ...
-
 
 class Head(Objective, Protocol):
     """An objective of fine-tuning, which answers rows; one per file in ``heads``.
@@ -356,8 +351,8 @@ class Head(Objective, Protocol):
     With ``READS_TARGETS`` (optional) its answers have a likelihood, so that there is a perplexity.
     ``EXCLUSIVE`` (optional), {two settings: reason}: one at most may be not its default.
     With ``MIXES`` (optional) it also learns from rows of other datasets, which are written as texts
-    (`models.inputs.mixture.PrefixedRows`). A head has `answer` and no `decode`. The entries of its
-    index are row numbers, or structured with a field ``row``.
+    (`models.inputs.mixture.PrefixedRows`). The entries of its index are row numbers, or structured
+    with a field ``row``.
     """
 
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction

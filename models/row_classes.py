@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from models.layers.pooled_classifier import PooledClassifier
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 
 class RowClasses:
@@ -26,10 +26,7 @@ class RowClasses:
 
     name: ClassVar[str]
     classes: tuple[Any, ...]
-    needs: frozenset[Capability] = frozenset((Capability.POOLED_OUTPUT, Capability.SEGMENTS))
-    provides: frozenset[Capability] = frozenset()
     chooses = 2
-    prepares = False
 
     def __init__(self, context: Context):
         self.context = context

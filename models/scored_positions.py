@@ -14,13 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.summary import MEAN, summary_positions
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def where_read(network: Any, scorers: Iterable[Any], batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,13 +31,15 @@ def named_weights(layer: Any) -> dict[str, Any]:
     return named
 
 
+def array_of(variable: Any) -> np.ndarray:
+    """A copy of a variable's values."""
+    # np.ascontiguousarray would turn a scalar into a vector.
+    return np.array(variable.numpy(), order="C")
+
+
 def save_weights(layer: Any, path: Path) -> None:
     """Write the layer's weights as safetensors, atomically and with stable bytes."""
-    # np.ascontiguousarray would turn a scalar into a vector.
-    arrays = {
-        name: np.array(_numpy(variable), order="C")
-        for name, variable in named_weights(layer).items()
-    }
+    arrays = {name: array_of(variable) for name, variable in named_weights(layer).items()}
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
         pass
     try:
@@ -83,8 +85,3 @@ def part_of_weights(path: Path, part: str) -> dict[str, np.ndarray]:
         for name, array in load_file(path).items()
         if name.startswith(part)
     }
-
-
-def _numpy(variable: Any) -> np.ndarray:
-    """A variable's value on the host."""
-    return np.asarray(variable.numpy() if hasattr(variable, "numpy") else variable)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import keras
-
 from models import features as keys
 from models.decoding.reader import ReadingApart
+from models.keras_ops import ops
 from models.layers.cache import stacked
 from models.layers.embedding import positions_of_tokens
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class FragmentReading(ReadingApart):

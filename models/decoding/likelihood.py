@@ -15,10 +15,8 @@ import numpy as np
 from models import features as keys
 from models.decoding.filters import log_softmax
 from models.decoding.reader import Reading
+from models.keras_ops import ops
 from models.layers.cache import unstacked
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 MOST = 1 << 26  # floats of the largest tensor
 TOGETHER = 64  # most prompts that are read at a time

@@ -9,24 +9,9 @@ import keras
 
 from models import features as keys
 from models.decoding.cached import CachedReader
+from models.keras_ops import ops
 from models.layers.attention import Past
 from models.layers.cache import moved, stacked, unstacked, written
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
-
-
-def causal_reader(
-    network: Any, logits: Callable[[Any], Any], beams: int | None = None
-) -> CachedReader:
-    """A reader of a network with ``go_on`` (`models.layers.causal`).
-
-    Args:
-        network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
-        beams: As for `cached_reader`.
-    """
-    return cached_reader(Reading(network, logits), beams)
 
 
 def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
@@ -48,7 +33,7 @@ def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
 
 
 class Reading:
-    """What a `CachedReader` of a causal network is made of.
+    """What a `CachedReader` of a causal network is made of, one with ``go_on``.
 
     Keys and values are one tensor (`models.layers.cache`).
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import keras
-
 from models import features as keys
 from models.decoding.reader import ReadingApart, signatures_of
+from models.keras_ops import ops
 from models.layers.cache import moved, written
 from models.layers.recurrent_decoder import Memory
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def reading_apart(

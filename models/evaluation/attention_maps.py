@@ -27,7 +27,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.decoding.writer import Writer
 from models.inputs.display import spelled
-from models.inputs.rows import framed_texts, row_index
+from models.inputs.rows import framed_texts, text_index
 from models.layers.attention_weights import alignment_weights, watched_attention
 from models.layers.encoder_decoder import EncoderDecoder, target_of
 from models.layers.recurrent_decoder import RecurrentDecoder
@@ -79,15 +79,12 @@ class MappedText:
 
 
 class Sentences:
-    """Texts as rows without answers (`models.protocols.TokenisedRows`).
+    """Texts as rows without answers: of `models.protocols.TokenisedRows` what is read here.
 
     Args:
         ids: (rows,).
         texts: (rows,) token ids of one text, or of two.
     """
-
-    most_regions = 0
-    has_classes = False
 
     def __init__(self, ids: Sequence[str], texts: Sequence[tuple[np.ndarray, ...]]):
         self.ids, self._texts = list(ids), list(texts)
@@ -99,26 +96,6 @@ class Sentences:
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
         """Token ids of row `i`."""
         return self._texts[i]
-
-    def passage(self, i: int) -> str:
-        """None is kept as written."""
-        return ""
-
-    def word_lengths(self, i: int) -> np.ndarray:
-        """No words are told apart."""
-        return np.zeros(0, np.int32)
-
-    def entities(self, i: int) -> tuple[np.ndarray, ...]:
-        """No entity is named."""
-        return tuple(np.zeros(0, np.int32) for _ in self._texts[i])
-
-    def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """There is no picture."""
-        return np.zeros((0, 4), np.float32), np.zeros((0, 0), np.float32)
-
-    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nor are there regions that a detector tells something of."""
-        return np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32)
 
 
 def sentences(texts: Sequence[str], tokenizer: Tokenizer) -> Sentences:
@@ -180,7 +157,7 @@ class _AttentionReader:
         rng = np.random.default_rng(0)  # on which nothing depends
         if self._head is None:
             batch = framed_texts([row.texts(0)], self._context)
-            whole = row_index(row, self._context.sequence_length).details["longest_row"]
+            whole = text_index([row.texts(0)], self._context.sequence_length).details["longest_row"]
         else:
             batch = self._head.segments(row, np.zeros(1, np.int64), rng)
             whole = self._head.index(row, rng).details["longest_row"]

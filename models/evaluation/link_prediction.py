@@ -23,9 +23,9 @@ from fourstage.errors import ContractViolation
 from models import catalogue
 from models.protocols import TokenisedRows, Tokenizer
 from models.training.trained_stage import load_stage
-from models.vectors.context import array_of
 from models.vectors.translation import L1, L2
 from models.vectors.triples import entities_of, known, triples_of
+from models.weights import array_of
 
 BLOCK = 64  # questions answered at a time
 HITS = (1, 3, 10)

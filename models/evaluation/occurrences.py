@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation
 from models import features as keys
 from models.evaluation.marked_words import Occurrence
 from models.inputs.rows import framed
+from models.keras_ops import ops
 from models.layers.encoder_decoder import EncoderDecoder
 from models.protocols import Context
 from models.training.traced_model import TracedModel
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 BATCH_SIZE = 16  # with twelve layers of width 768 and rows of 512 tokens, 330 MB
 
@@ -32,10 +29,6 @@ class AllLayers(TracedModel):
         super().__init__(name="all_layers", dtype="float32", autocast=False)
         self.network = network
         self.ready()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: the network is already built."""
-        self.built = True
 
     @property
     def names(self) -> list[str]:

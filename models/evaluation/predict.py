@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from models import features as keys
+from models.keras_ops import ops
 from models.metrics import of_answers, of_likelihood
 from models.protocols import Answer, Batch, Context, Head, TokenisedRows, Tokenizer
 from models.scored_positions import where_read
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 BATCH_SIZE = 64
 
@@ -36,10 +33,6 @@ class Predicting(TracedModel):
         self.scorer = scorer
         self.ready()
         self._traced = False
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: network and scorer are already built."""
-        self.built = True
 
     def call(self, features: dict, training: bool = False) -> dict:
         """The scorer's predictions, {name: (B, …)}."""

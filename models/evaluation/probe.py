@@ -10,19 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation
 from models import features as keys
-from models.evaluation.linear import fit_and_predict
 from models.inputs.rows import framed_rows, mark_ids
+from models.keras_ops import ops
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 BATCH_SIZE = 64
 TRAIN_ROWS = 4000  # with more, the regression is slow and the metric hardly changes
@@ -34,10 +30,6 @@ class RowVectors(TracedModel):
     def __init__(self, network: Any):
         super().__init__(name="row_vectors", dtype="float32", autocast=False)
         self.network = network
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: the network is already built."""
-        self.built = True
 
     def call(self, features: dict, training: bool = False) -> Any:
         """Mean over the tokens that are not padding."""
@@ -99,6 +91,7 @@ def probe(
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
 
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     context = Context(
@@ -115,9 +108,9 @@ def probe(
         drawn = np.random.default_rng([seed, len(numbers)]).permutation(len(numbers))
         numbers = np.sort(numbers[drawn[:TRAIN_ROWS]])
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
-    return fit_and_predict(
-        regression,
-        features_of(model, train, numbers, context),
-        labels[numbers],
-        features_of(model, asked, np.arange(len(asked)), context),
-    )
+    known = features_of(model, train, numbers, context)
+    others = features_of(model, asked, np.arange(len(asked)), context)
+    # The products are too small for several threads, which on a busy machine wait for each other:
+    # 11 s, where a single one takes 1.5 s.
+    with threadpool_limits(limits=1):
+        return np.asarray(regression.fit(known, labels[numbers]).predict(others))

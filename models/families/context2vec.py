@@ -17,14 +17,12 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.embedding import word_table
 from models.layers.recurrent import BACKWARD, FORWARD, LSTM
 from models.layers.recurrent_block import RecurrentBlock
 from models.layers.summary import MEAN
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("two_directions",)
 SIZES = {

@@ -22,14 +22,12 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.character_encoder import CharacterEncoder
 from models.layers.projected_lstm import ProjectedLstm
 from models.layers.spelling import read_words, spelling
 from models.layers.summary import MEAN
 from models.protocols import Capability, Tokenizer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("two_directions",)
 SIZES = {

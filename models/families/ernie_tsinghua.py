@@ -26,13 +26,11 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.aggregator import AggregatorBlock
 from models.layers.attention import bias_from_padding
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "entities")
 TABLES = {"entities": ("num_entities", "entity_dim")}  # starts from a stage's vectors: rows, width

@@ -19,16 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.word_ngrams import LIMBS, MOST_BUCKETS, ngram_rows, word_hashes
 from models.layers.word_vectors import Rows, WordVectors, WordVectorsConfig
 from models.protocols import Capability, Tokenizer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("static",)
 SIZES = {

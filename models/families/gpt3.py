@@ -23,17 +23,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import banded_bias
 from models.layers.causal import CausalTransformer
 from models.layers.embedding import positions_of_tokens
 from models.layers.transformer import TransformerConfig
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("causal", "generation")
 SIZES = {

@@ -21,14 +21,12 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.embedding import word_table
 from models.layers.projection import projection
 from models.layers.slices import part
 from models.layers.summary import LAST
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("causal",)
 SIZES = {

@@ -18,15 +18,13 @@ import keras
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.embedding import word_table
 from models.layers.recurrent import FORWARD
 from models.layers.recurrent_block import RecurrentBlock
 from models.layers.summary import LAST
 from models.protocols import Capability
 from models.weights import named_weights
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("causal",)
 SIZES = {

@@ -24,6 +24,7 @@ import keras
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.embedding import word_table
 from models.layers.encoder_decoder import target_of
 from models.layers.recurrent import BOTH
@@ -32,9 +33,6 @@ from models.layers.recurrent_decoder import BAHDANAU, NONE, Memory, RecurrentDec
 from models.layers.summary import LAST
 from models.protocols import Capability
 from models.weights import named_weights
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("encoder_decoder", "generation", "two_language_models")
 SIZES = {

@@ -24,12 +24,10 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from models.layers.relative_bias import RelativeBias
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "encoder_decoder", "generation")
 SIZES = {

@@ -14,9 +14,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 PROVIDES = ()
 SIZES = {"tiny": {}}

@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from fourstage.errors import UnknownNameError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import (
     NOT_SEEN,
     Past,
@@ -35,9 +34,6 @@ from models.layers.relative_transformer import RelativeConfig, RelativeTransform
 from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("causal", "generation", "memory")
 SIZES = {

@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
 from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.modes import mode_bias, segment_rows
@@ -28,9 +27,6 @@ from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.modes import Mode
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "modes", "generation")
 SIZES = {

@@ -23,13 +23,11 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.embedding import row_of
 from models.layers.regions import RegionEmbedding, Regions
 from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
 SIZES = {

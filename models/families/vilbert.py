@@ -22,9 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.attention_weights import attention_weights
 from models.layers.bimodal import ACROSS, APART, BimodalBlock, where_seen
@@ -35,9 +34,6 @@ from models.layers.slices import part
 from models.layers.transformer import TransformerConfig
 from models.layers.two_streams import TwoStreams
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
 SIZES = {

@@ -22,14 +22,12 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.embedding import row_of
 from models.layers.projection import projection
 from models.layers.regions import Regions
 from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
 SIZES = {

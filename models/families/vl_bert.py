@@ -27,6 +27,7 @@ import keras
 import numpy as np
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.embedding import row_of
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
@@ -34,9 +35,6 @@ from models.layers.regions import Regions, with_whole
 from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.layers.slices import part
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
 SIZES = {

@@ -21,6 +21,7 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
 from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.relative_attention import distance_table
@@ -28,9 +29,6 @@ from models.layers.relative_transformer import RelativeConfig, RelativeTransform
 from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "memory", "two_streams")
 SIZES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError, check_known
@@ -13,14 +12,13 @@ from models import features as keys
 from models.answers.label_set import set_of, written
 from models.inputs.rows import check_answers, framed_rows, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
+from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -55,10 +53,7 @@ class MultiLabelClassification:
         UnknownNameError: `class_weights` or `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.SET_LABELS,)
 
     def __init__(
@@ -224,9 +219,7 @@ class _MultiLabelClassificationScorer(RowScorer):
         self.label_weights = label_weights
         self.build()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy over labels, and the probabilities (B, N); without labels, only these."""
         scores = self.row_scores(batch, outputs, training)  # (B, N)
         predictions = {keys.PROBABILITIES: ops.sigmoid(scores)}
@@ -234,8 +227,7 @@ class _MultiLabelClassificationScorer(RowScorer):
             return {}, predictions
         labels = batch[keys.SET_LABELS]
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         labels = ops.maximum(labels, 0)
         yes = ops.cast(labels, "float32")
         found = binary_cross_entropy(scores, yes, weights)

@@ -16,21 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import check_known
 from models import features as keys
 from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
+from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.layers.scorer import Scored
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ()
 PROVIDES = ()
@@ -56,10 +54,7 @@ class MultipleChoice:
         UnknownNameError: `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.LABELS,)
 
     def __init__(self, context: Context, *, dropout: float = 0.1, summary: str = "network"):
@@ -110,10 +105,6 @@ class MultipleChoice:
         """The head: a pooler if the network has none, dropout and one dense layer."""
         return _MultipleChoiceScorer(network, self.dropout, self.summary)
 
-    def served(self) -> dict[str, Any]:
-        """Nothing that a served model has to know of the head."""
-        return {}
-
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
@@ -158,9 +149,7 @@ class _MultipleChoiceScorer(RowScorer):
         batch[keys.PADDING_MASK] = ops.where(first, 1, batch[keys.PADDING_MASK])
         return batch
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, C); without labels, only the logits."""
         there = batch[keys.CHOICE_MASK]  # (B, C)
         logits = ops.reshape(self.row_scores(batch, outputs, training), ops.shape(there))
@@ -171,8 +160,7 @@ class _MultipleChoiceScorer(RowScorer):
         labels = batch[keys.LABELS]
         # Rows without a right choice (-1) have weight 0.
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, ops.maximum(labels, 0), weights), predictions
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:

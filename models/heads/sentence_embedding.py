@@ -40,12 +40,10 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import check_rows, framed_texts, text_index
-from models.layers.scorer import ScorerLayer
+from models.keras_ops import ops
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.summary import MEAN, row_vectors
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -75,10 +73,7 @@ class SentenceEmbedding:
         RecipeError: A setting is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.NUMBER_LABELS,)
 
     def __init__(
@@ -129,10 +124,6 @@ class SentenceEmbedding:
     def attach(self, network: Any) -> _SentenceEmbeddingScorer:
         """The head; it has nothing to train."""
         return _SentenceEmbeddingScorer(*self.range, self.positive_from, self.temperature)
-
-    def served(self) -> dict[str, Any]:
-        """Nothing that a served model has to know of the head."""
-        return {}
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
@@ -186,9 +177,7 @@ class _SentenceEmbeddingScorer(ScorerLayer):
         low, high = map(ops.convert_to_tensor, (self.low, self.high))
         return cosines, low + cosines * (high - low)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, and the numbers (B,); without correct numbers, only the numbers."""
         vectors = self.vectors(batch, outputs)
         pairs = ops.reshape(vectors, (-1, 2, vectors.shape[-1]))
@@ -199,8 +188,7 @@ class _SentenceEmbeddingScorer(ScorerLayer):
         labels = batch[keys.NUMBER_LABELS]
         known = ops.isfinite(labels)
         weights = ops.cast(known, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         low, high = map(ops.convert_to_tensor, (self.low, self.high))
         wanted = (ops.where(known, labels, low) - low) / (high - low)
         if self.positive_from is None:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.rows import framed_rows, in_orders, labels_of, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
+from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -54,10 +52,7 @@ class SequenceClassification:
         UnknownNameError: `class_weights` or `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.LABELS,)
 
     def __init__(
@@ -184,9 +179,7 @@ class _SequenceClassificationScorer(RowScorer):
         self.label_weights = label_weights
         self.build()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
         logits = self.row_scores(batch, outputs, training)  # (B, N)
         predictions = {keys.LOGITS: logits}
@@ -195,8 +188,7 @@ class _SequenceClassificationScorer(RowScorer):
         labels = batch[keys.LABELS]
         # Rows without a label (-1) have weight 0.
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         known = ops.maximum(labels, 0)
         scores = cross_entropy(logits, known, weights)
         if self.label_weights is not None:

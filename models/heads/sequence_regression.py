@@ -18,11 +18,10 @@ from fourstage.errors import check_known
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, in_orders, row_index
+from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
 PROVIDES = ()
@@ -52,10 +51,7 @@ class SequenceRegression:
         UnknownNameError: `summary` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.NUMBER_LABELS,)
 
     def __init__(
@@ -134,9 +130,7 @@ class _SequenceRegressionScorer(RowScorer):
         )
         super().build(input_shape)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, and the numbers (B,); without correct numbers, only the numbers."""
         scores = self.row_scores(batch, outputs, training)[:, 0]  # (B,), in standard deviations
         # JAX takes no variables in some operations.
@@ -147,8 +141,7 @@ class _SequenceRegressionScorer(RowScorer):
         numbers = batch[keys.NUMBER_LABELS]
         known = ops.isfinite(numbers)
         weights = ops.cast(known, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         wanted = (ops.where(known, numbers, mean) - mean) / deviation
         squares = ops.square(scores - wanted)
         return {"loss": (ops.sum(weights * squares), ops.sum(weights))}, predictions

@@ -39,7 +39,6 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
@@ -54,6 +53,7 @@ from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.mixture import PrefixedRows
 from models.inputs.rows import check_answers, framed_texts, text_index
+from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.target_scorer import TargetScorer, TargetScores
 from models.layers.token_prediction import TokenPrediction
@@ -67,9 +67,6 @@ from models.protocols import (
     TokenisedRows,
     Tokenizer,
 )
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("generation",)
 PROVIDES = ("written_targets",)
@@ -109,10 +106,7 @@ class SequenceToSequence:
         ContractViolation: The training rows' answers are not texts.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.TARGET_IDS, keys.TARGET_MASK, keys.TARGET_LABELS, keys.TARGET_WEIGHTS)
 
     def __init__(

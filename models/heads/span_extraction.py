@@ -23,17 +23,15 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.passages import Passages, slots, word_places, words_of_span
+from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.parts import Window, best_part
 from models.served.windows import most_context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -63,10 +61,7 @@ class SpanExtraction:
         RecipeError: `longest_answer` is below 1.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.START_LABELS, keys.END_LABELS)
 
     def __init__(
@@ -215,9 +210,7 @@ class _SpanExtractionScorer(ScorerLayer):
         self.output_projection.build((None, None, network.hidden_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, share of correct borders, and the logits (B, T + 1); slot 0 is no answer."""
         sequence = outputs[keys.SEQUENCE_OUTPUT]
         unused = (1.0 - ops.cast(batch[keys.WORD_MASK], "float32")) * NOT_A_WORD
@@ -232,9 +225,7 @@ class _SpanExtractionScorer(ScorerLayer):
         predictions = {keys.START_LOGITS: logits[0], keys.END_LOGITS: logits[1]}
         if keys.START_LABELS not in batch:
             return {}, predictions
-        weights = ops.ones_like(unused[:, 0])
-        if keys.ROW_WEIGHTS in batch:
-            weights = ops.cast(batch[keys.ROW_WEIGHTS], "float32")
+        weights = self.weighted(batch, ops.ones_like(unused[:, 0]))
         sides = [
             cross_entropy(scores, batch[name], weights)
             for scores, name in zip(logits, self.targets, strict=True)

@@ -21,19 +21,17 @@ import numpy as np
 from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.passages import Passages, slots, word_places, words_of_span
+from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.crf import LinearChainCRF
 from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.tags import SCHEMES, allowed, likeliest_tags, tag_names, tagged, tags_of
 from models.served.windows import most_context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ()
 PROVIDES = ()
@@ -61,10 +59,7 @@ class TokenClassification:
         UnknownNameError: `scheme` or `class_weights` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     targets = (keys.TAG_LABELS,)
 
     def __init__(
@@ -204,9 +199,7 @@ class _TokenClassificationScorer(ScorerLayer):
         self.output_projection.build((None, None, network.hidden_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, T, G); without labels, only the logits."""
         words = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.WORD_STARTS])
         words = self.dropout(ops.cast(words, "float32"), training=training)
@@ -220,8 +213,7 @@ class _TokenClassificationScorer(ScorerLayer):
             return {}, predictions
         labels = batch[keys.TAG_LABELS]
         weights = ops.cast(labels >= 0, "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         known = ops.maximum(labels, 0)
         scores = cross_entropy(logits, known, weights)
         if self.crf is not None:

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError
+from fourstage.errors import ContractViolation
 from models import features as keys
 from models.protocols import Batch
-
-
-def check_shares(objective: str, rate: float, mask_share: float, random_share: float) -> None:
-    """Check the settings of `hide`.
-
-    Raises:
-        RecipeError: A share is out of range.
-    """
-    if not 0.0 < rate < 1.0:
-        raise RecipeError(f"objectives.{objective}.rate: expected a number in (0, 1), got {rate}")
-    if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-        raise RecipeError(
-            f"objectives.{objective}: mask_share and random_share must not be negative nor exceed 1"
-            f" together, got {mask_share} and {random_share}"
-        )
 
 
 def hide(

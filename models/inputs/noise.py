@@ -10,6 +10,24 @@ import math
 
 import numpy as np
 
+from fourstage.errors import RecipeError
+
+
+def check_shares(objective: str, rate: float, mask_share: float, random_share: float) -> None:
+    """Check the shares of an objective: of what it chooses, and of what becomes of that.
+
+    Raises:
+        RecipeError: A share is out of range.
+    """
+    if not 0.0 < rate < 1.0:
+        raise RecipeError(f"objectives.{objective}.rate: expected a number in (0, 1), got {rate}")
+    if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
+        raise RecipeError(
+            f"objectives.{objective}: mask_share and random_share must not be negative nor exceed 1"
+            f" together, got {mask_share} and {random_share}"
+        )
+
+
 # ---------------------------------------------------------------------------- chosen positions
 
 

@@ -90,23 +90,6 @@ class PretrainedNetwork:
         return made
 
 
-def load_network(folder: str | Path, precision: str = "float32") -> Any:
-    """Load the network of a Hugging Face folder; `read_checkpoint` also gives heads and tokenizer.
-
-    Args:
-        folder: Folder with ``config.json`` and safetensors.
-        precision: Precision of the matrix products, ``float32`` or ``bfloat16``.
-
-    Returns:
-        A ``keras.Model``: ``network({"token_ids": (B, T), …})``.
-
-    Raises:
-        RecipeError: As `read_checkpoint`.
-        ContractViolation: As `read_checkpoint`.
-    """
-    return read_checkpoint(Path(folder)).build(precision)
-
-
 def save_network(
     network: Any,
     folder: str | Path,

@@ -9,9 +9,7 @@ from typing import Any
 import keras
 
 from fourstage.errors import UnknownNameError
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 
 def gelu_tanh(x: Any) -> Any:
@@ -28,27 +26,12 @@ def gelu(x: Any) -> Any:
     return keras.activations.gelu(x, approximate=False)
 
 
-def relu(x: Any) -> Any:
-    """ReLU."""
-    return ops.relu(x)
-
-
-def silu(x: Any) -> Any:
-    """Swish, x · sigmoid(x): the networks of Marian."""
-    return ops.silu(x)
-
-
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent, used by poolers."""
-    return ops.tanh(x)
-
-
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
-    "relu": relu,
-    "silu": silu,
-    "tanh": tanh,
+    "relu": ops.relu,
+    "silu": ops.silu,  # swish, x · sigmoid(x): the networks of Marian
+    "tanh": ops.tanh,  # of poolers
 }
 
 

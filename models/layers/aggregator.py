@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models.layers.block import TransformerBlock
 from models.layers.projection import projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class AggregatorBlock(TransformerBlock):
@@ -44,7 +39,6 @@ class AggregatorBlock(TransformerBlock):
     ):
         super().__init__(**arguments)
         self.entity_dim = entity_dim
-        self.gives_entities = gives_entities
         dtype = self.dtype_policy.name
         self.entity_attention = self.entity_attention_norm = None
         if entity_heads:

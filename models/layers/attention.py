@@ -6,10 +6,8 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.projection import projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 # Keys and values of one layer at S places, (B, H, S, K) each.
 Past = tuple[Any, Any]

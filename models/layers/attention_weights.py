@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import keras
-
+from models.keras_ops import ops
 from models.layers.attention import MultiHeadAttention
 from models.layers.recurrent_decoder import Memory, RecurrentDecoder
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def attention_weights(

@@ -11,14 +11,10 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
-import keras
-
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN
 from models.layers.block import ResidualBlock
 from models.layers.gather import gather_positions
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class Path(StrEnum):

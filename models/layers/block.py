@@ -7,13 +7,11 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.attention import MultiHeadAttention, Past, as_past, size_of
 from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class ResidualBlock(keras.layers.Layer):

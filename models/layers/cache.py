@@ -10,10 +10,8 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.attention import Past
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def stacked(layers: Sequence[Past]) -> Any:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
 from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.layers.transformer import TextTransformer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class CausalTransformer(TextTransformer):

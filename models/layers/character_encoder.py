@@ -13,11 +13,9 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.projection import Projection, kernel_initializer, projection
 from models.layers.spelling import NUM_CHARACTERS
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class CharacterEncoder(keras.layers.Layer):

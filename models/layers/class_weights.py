@@ -15,13 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 CLASS_WEIGHTS = ("none", "balanced")
 

@@ -15,8 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 FORBIDDEN = -1e4
 

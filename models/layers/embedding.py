@@ -7,10 +7,8 @@ from typing import Any
 import keras
 
 from fourstage.errors import RecipeError
+from models.keras_ops import ops
 from models.layers.sinusoids import Sinusoids
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def word_table(
@@ -148,50 +146,6 @@ class TextEmbedding(keras.layers.Layer):
         if position_ids is None:
             return positions[None, : ops.shape(token_ids)[1]]
         return ops.take(positions, position_ids, axis=0)
-
-
-class TokenEmbedding(keras.layers.Layer):
-    """Token vectors alone, for networks whose attention knows the positions, with dropout.
-
-    Args:
-        vocabulary_size: Rows of the table.
-        hidden_dim: Width of the table.
-        scale: Factor on the vectors.
-        dropout: Dropout rate, 0-1.
-
-    Shape:
-        token_ids (B, T) → (B, T, D) float32.
-    """
-
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        hidden_dim: int,
-        scale: float = 1.0,
-        dropout: float,
-        name: str = "embeddings",
-    ):
-        super().__init__(name=name, dtype="float32", autocast=False)
-        self.scale = scale
-        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
-        self.token = keras.layers.Embedding(
-            vocabulary_size,
-            hidden_dim,
-            embeddings_initializer=initializer,
-            name="token",
-            dtype="float32",
-        )
-        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
-
-    def build(self, input_shape: Any = None) -> None:
-        """Create the variables."""
-        self.token.build((None, None))
-        self.built = True
-
-    def call(self, token_ids: Any, training: bool | None = None) -> Any:
-        """Embed a batch of tokens."""
-        return self.dropout(self.token(token_ids) * self.scale, training=training)
 
 
 def positions_of_tokens(padding_mask: Any) -> Any:

@@ -24,18 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
 from models.layers.decoder_block import DecoderBlock
 from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.layers.transformer import TextTransformer, TransformerConfig
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 @dataclass(frozen=True, kw_only=True)

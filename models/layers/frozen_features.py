@@ -20,11 +20,9 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.summary import MEAN
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class LayerMix(keras.layers.Layer):

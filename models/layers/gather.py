@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 
 def gather_positions(sequence: Any, positions: Any) -> Any:

@@ -17,10 +17,8 @@ from typing import Any
 import keras
 
 from fourstage.errors import RecipeError
+from models.keras_ops import ops
 from models.layers.projection import Projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class LowRankUpdate(keras.layers.Layer):

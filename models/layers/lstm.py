@@ -16,10 +16,8 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.recurrent import read_along
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 KERNELS = ("recurrent_kernel", "projection_kernel")
 

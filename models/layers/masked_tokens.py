@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from models import features as keys
 from models.layers.gather import gather_positions
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_prediction import TokenPrediction
 
 
@@ -20,9 +18,7 @@ class MaskedTokens(TokenPrediction, ScorerLayer):
 
     reads = (keys.MASK_POSITIONS,)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy at the chosen positions, and their logits (B, M, V)."""
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
@@ -31,6 +27,5 @@ class MaskedTokens(TokenPrediction, ScorerLayer):
         if keys.MASK_LABELS not in batch:
             return {}, predicted
         weights = batch[keys.MASK_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return self.token_scores(hidden, batch[keys.MASK_LABELS], weights, training), predicted

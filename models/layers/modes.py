@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN
 from models.modes import SEGMENT_ROWS, Mode
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def mode_bias(modes: Any, segment_ids: Any) -> Any:

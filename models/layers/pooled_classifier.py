@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored, ScorerLayer
 
 
 class PooledClassifier(ScorerLayer):
@@ -41,16 +37,12 @@ class PooledClassifier(ScorerLayer):
         self.output_projection.build((None, self.pooled_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over rows, and the logits (B, N)."""
         logits = ops.cast(self.output_projection(outputs[keys.POOLED_OUTPUT]), "float32")  # (B, N)
         predictions = {self.logits_key: logits}
         if self.labels_key not in batch:
             return {}, predictions
         labels = batch[self.labels_key]
-        weights = batch.get(keys.ROW_WEIGHTS)
-        if weights is None:
-            weights = ops.ones_like(labels, dtype="float32")
+        weights = self.weighted(batch, ops.ones_like(labels, dtype="float32"))
         return cross_entropy(logits, labels, weights), predictions

@@ -6,11 +6,9 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.lstm import Lstm, read_lstm
 from models.layers.projection import Projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class ProjectedLstm(keras.layers.Layer):

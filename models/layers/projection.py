@@ -8,11 +8,9 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.activation import activation as activation_called
 from models.layers.xla_elementwise import xla_elementwise
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class Projection(keras.layers.Dense):

@@ -10,10 +10,8 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.slices import part
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 LSTM, GRU = "lstm", "gru"
 FORWARD, BACKWARD, BOTH = "forward", "backward", "both"

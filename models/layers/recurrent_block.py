@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.lstm import Lstm, read_lstm
 from models.layers.recurrent import (
     BACKWARD,
@@ -15,9 +16,6 @@ from models.layers.recurrent import (
     make_cell,
     read_along,
 )
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class RecurrentBlock(keras.layers.Layer):

@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.projection import projection
 from models.layers.recurrent import make_cell, read_along, vectors_of
 from models.layers.score_attention import ADDITIVE, DOT, GENERAL, ScoreAttention
 from models.layers.slices import part
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 BAHDANAU, NONE = "bahdanau", "none"
 SCORES = {

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.token_scores import tied_logits
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class RegionPrediction(ScorerLayer):
@@ -65,7 +61,4 @@ class RegionPrediction(ScorerLayer):
 
     def loss_weights(self, batch: dict) -> Any:
         """Loss weights of the regions, (B, O) float32."""
-        weights = batch[keys.REGION_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        return weights
+        return self.weighted(batch, batch[keys.REGION_WEIGHTS])

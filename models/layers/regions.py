@@ -9,11 +9,9 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.norm import norm_layer
 from models.layers.projection import projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 # Features (B, O, E), boxes (B, O, 4) or None where nothing reads them, mask (B, O) float32.
 Regions = tuple[Any, Any, Any]

@@ -16,12 +16,10 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN, MultiHeadAttention, Past
 from models.layers.projection import projection
 from models.layers.slices import part
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def sinusoids(distances: Any, width: int) -> Any:

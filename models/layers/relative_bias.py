@@ -8,8 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 
 def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
@@ -71,7 +70,6 @@ class RelativeBias(keras.layers.Layer):
         super().__init__(name=name, dtype="float32", autocast=False)
         self.num_heads, self.num_buckets = num_heads, num_buckets
         self.max_distance = max_distance
-        self.both_directions = both_directions
         self.stddev = stddev
         half = num_buckets // 2 if both_directions else num_buckets
         back = distance_buckets(half, max_distance)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
+from models.keras_ops import ops
 from models.layers.attention import Past, as_past
 from models.layers.block import TransformerBlock
 from models.layers.relative_attention import RelativeAttention
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class RelativeBlock(TransformerBlock):

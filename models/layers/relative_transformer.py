@@ -19,14 +19,12 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
-from models.layers.embedding import TokenEmbedding
+from models.layers.embedding import TextEmbedding
 from models.layers.relative_attention import HeadBiases, distance_table
 from models.layers.relative_block import RelativeBlock
 from models.layers.transformer import TransformerConfig
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +76,14 @@ class RelativeTransformer(keras.Model):
             setattr(self, argument, value)
         _check(config)
         self.order = tuple(range(config.num_layers))
-        self.embeddings = TokenEmbedding(
+        self.embeddings = TextEmbedding(
             vocabulary_size=config.vocabulary_size,
             hidden_dim=config.hidden_dim,
-            scale=self.embedding_scale(config),
+            max_sequence_length=None,
+            num_segments=0,
             dropout=config.dropout,
+            layer_norm_epsilon=None,
+            scale=self.embedding_scale(config),
         )
         tied = self._arguments.get("tied_biases", False)
         head_dim = config.hidden_dim // config.num_heads

@@ -18,15 +18,12 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.summary import BOTH, row_vectors
 from models.layers.wide import WidePart
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
-
 
 NETWORK = "network"  # as its family's paper does
 SUMMARIES = ("network", "mean", "max", "both")  # `NETWORK`, and those of all tokens

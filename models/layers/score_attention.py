@@ -11,11 +11,9 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN
 from models.layers.projection import projection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 DOT, GENERAL, ADDITIVE = "dot", "general", "additive"
 

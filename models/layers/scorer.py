@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
+
+from models import features as keys
+from models.keras_ops import ops
+
+# Scores as {name: (sum, weight)}, including "loss", and predictions by name.
+Scored = tuple[dict[str, tuple[Any, Any]], dict]
 
 
 class ScorerLayer(keras.layers.Layer):
@@ -11,3 +19,11 @@ class ScorerLayer(keras.layers.Layer):
     def prepare(self, batch: dict, training: bool) -> dict:
         """Return the batch unchanged."""
         return batch
+
+    @staticmethod
+    def weighted(batch: dict, weights: Any) -> Any:
+        """Loss weights (B, …) times those of the rows, where the batch has them."""
+        if keys.ROW_WEIGHTS not in batch:
+            return weights
+        rows = batch[keys.ROW_WEIGHTS]
+        return weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))

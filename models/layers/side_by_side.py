@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 
 def joined(x: Any, texts: Any) -> Any:

@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.attention_weights import attention_weights
 from models.layers.regions import Regions, regions_of
 from models.layers.slices import part
 from models.layers.transformer import TextTransformer, TransformerConfig
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,14 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 
+from models.keras_ops import ops
 from models.protocols import Tokenizer
 from models.served.pieces import CONTINUATION
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 # 0 is padding of a row, 1 to 256 are bytes.
 TEXT_BEGIN, TEXT_END, WORD_BEGIN, WORD_END, FILL = 257, 258, 259, 260, 261

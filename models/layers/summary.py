@@ -12,14 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 FIRST, LAST, MEAN, MAX, BOTH = "first", "last", "mean", "max", "both"
 OF_ALL = (MEAN, MAX, BOTH)  # of all tokens, not of one position

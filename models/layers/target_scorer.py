@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
-from models.layers.scorer import ScorerLayer
+from models.keras_ops import ops
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.protocols import Capability, Tokenizer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 def begin_of(network: Any, tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -54,9 +50,7 @@ class TargetScores(ScorerLayer):
         """Cross-entropy and accuracy of (B, S) labels (`models.layers.token_scores`)."""
         raise NotImplementedError
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
         hidden = self._of_target(batch, outputs)
         predicted = {keys.TOKEN_LOGITS: self.logits(hidden)}
@@ -92,8 +86,7 @@ class TargetScores(ScorerLayer):
 
     def weights_of(self, batch: dict) -> Any:
         """Loss weights of the target's tokens, (B, S)."""
-        weights = batch[keys.TARGET_WEIGHTS]
-        return weights * batch[keys.ROW_WEIGHTS][:, None] if keys.ROW_WEIGHTS in batch else weights
+        return self.weighted(batch, batch[keys.TARGET_WEIGHTS])
 
 
 class TargetScorer(TargetScores):

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored, ScorerLayer
 
 
 class TokenClassifier(ScorerLayer):
@@ -42,9 +38,7 @@ class TokenClassifier(ScorerLayer):
         self.output_projection.build((None, None, self.hidden_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over the labelled tokens, and the logits (B, T, N)."""
         hidden = outputs[keys.SEQUENCE_OUTPUT]
         logits = ops.cast(self.output_projection(hidden), "float32")  # (B, T, N)
@@ -52,6 +46,5 @@ class TokenClassifier(ScorerLayer):
         if self.labels_key not in batch:
             return {}, predictions
         weights = batch[self.weights_key]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[self.labels_key], weights), predictions

@@ -22,10 +22,8 @@ from typing import Any
 
 import keras
 
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 # Positions at a time, so that their logits have at most so many values, 134 MB. With fewer, more
 # time goes into adding up the gradient of the table, once for each chunk.

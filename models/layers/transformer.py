@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.block import ResidualBlock, TransformerBlock
 from models.layers.embedding import TextEmbedding
@@ -16,9 +17,6 @@ from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
 from models.layers.projection import projection
 from models.layers.summary import FIRST
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 @dataclass(frozen=True, kw_only=True)

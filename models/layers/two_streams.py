@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import keras
-
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.regions import Regions, regions_of
 from models.layers.transformer import TextTransformer
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class TwoStreams(TextTransformer):

@@ -18,10 +18,8 @@ import keras
 
 from models import features as keys
 from models.inputs.hashed_ngrams import BITS, BUCKETS, KINDS
+from models.keras_ops import ops
 from models.linear_machine import Machine
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 
 class WidePart(keras.layers.Layer):

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 
+from models.keras_ops import ops
 from models.protocols import Tokenizer
 from models.vectors.subwords import ngram_hash
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 MULTIPLIER = 116_049_371
 END = "</s>"  # fastText's word at the end of a row

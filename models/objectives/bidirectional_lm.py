@@ -13,22 +13,18 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from models import features as keys
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.projection import kernel_initializer
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_scores import tied_logits, token_scores
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context
 
 NEEDS = ("two_directions",)
 PROVIDES = ()
@@ -54,10 +50,7 @@ class BidirectionalLM(Windows):
         across_documents: Whether a row continues with the next document where one ends.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, across_documents: bool = True):
         self.context = context
@@ -76,10 +69,6 @@ class BidirectionalLM(Windows):
         """Make the softmax."""
         return _BidirectionalLMScorer(network, self.context.tokenizer.vocabulary_size)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[list[int]]]:
-        """The most likely token between two others, by the forward and by the backward model."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
-
 
 class _BidirectionalLMScorer(ScorerLayer):
     """One softmax over the tokens, for both directions."""
@@ -97,9 +86,7 @@ class _BidirectionalLMScorer(ScorerLayer):
         )
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of both directions, and their logits (B, 2, T - 2, V)."""
         forward, backward = ops.split(outputs[keys.SEQUENCE_OUTPUT], 2, axis=-1)
         inner = ops.shape(forward)[1] - 2
@@ -109,9 +96,7 @@ class _BidirectionalLMScorer(ScorerLayer):
         if keys.INNER_LABELS not in batch:
             return {}, predicted
         labels, weights = batch[keys.INNER_LABELS], batch[keys.INNER_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            rows = batch[keys.ROW_WEIGHTS]
-            weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+        weights = self.weighted(batch, weights)
         length = ops.shape(labels)[-1]  # a head may read a row's texts by themselves, (B, C, T)
         labels, weights = (ops.reshape(each, (-1, length)) for each in (labels, weights))
         labels, weights = (ops.stack([each, each], axis=1) for each in (labels, weights / 2.0))

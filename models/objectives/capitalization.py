@@ -10,7 +10,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from models import features as keys
 from models.inputs.windows import Windows
 from models.layers.token_classifier import TokenClassifier
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -40,10 +39,7 @@ class Capitalization(Windows):
         context: The stage's constants.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context):
         self.context = context
@@ -66,7 +62,3 @@ class Capitalization(Windows):
             CAPITALIZATION_WEIGHTS,
             CAPITALIZATION_LOGITS,
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """For each row, whether the word at each token is capitalised."""
-        return (np.asarray(outputs[CAPITALIZATION_LOGITS]).argmax(axis=-1) == 1).tolist()

@@ -13,10 +13,8 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
@@ -26,13 +24,11 @@ from models.decoding.reader import Reading
 from models.inputs.segments import empty_rows
 from models.inputs.stream import Streams
 from models.inputs.windows import Windows
-from models.layers.scorer import ScorerLayer
+from models.keras_ops import ops
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("causal",)
 PROVIDES = ()
@@ -67,10 +63,7 @@ class CausalLM(Windows):
         RecipeError: Rows of single documents, for a network that remembers the rows before.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     closed = False
 
     def __init__(self, context: Context, *, across_documents: bool = True):
@@ -128,10 +121,6 @@ class CausalLM(Windows):
         """A text goes on, up to the end of its document."""
         return going_on(Reading(network, scorer.logits), self.context.tokenizer, ends=True)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely next token at each position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
-
 
 class _CausalLMScorer(ScorerLayer):
     """Scores every position but the last."""
@@ -145,9 +134,7 @@ class _CausalLMScorer(ScorerLayer):
         """(…, D) hidden states → (…, V) float32 logits."""
         return self._output.logits(hidden)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""
         hidden = outputs[keys.SEQUENCE_OUTPUT]
         if keys.NEXT_LABELS not in batch:
@@ -155,9 +142,7 @@ class _CausalLMScorer(ScorerLayer):
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
         # After a row's text a head that writes reads its target, which it scores itself.
         hidden = part(hidden, 0, ops.shape(labels)[-1])
-        if keys.ROW_WEIGHTS in batch:
-            rows = batch[keys.ROW_WEIGHTS]
-            weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+        weights = self.weighted(batch, weights)
         if len(labels.shape) == 3:  # a head reads each of a row's texts by itself, (B, C, T)
             labels = ops.reshape(labels, (-1, ops.shape(labels)[-1]))
             weights = ops.reshape(weights, (-1, ops.shape(weights)[-1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.protocols import Capability, Context
+from models.protocols import Context
 from models.vectors.context_windows import Block
 from models.vectors.logistic import QuestionSums
 from models.vectors.objective import WindowObjective
@@ -65,10 +65,7 @@ class Cbow(WindowObjective):
         Mikolov et al. 2013, arXiv 1301.3781, 3.1; defaults are those of word2vec.c.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     name = "cbow"
     update = staticmethod(cbow)
 

@@ -14,25 +14,21 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.loss import binary_cross_entropy
 from models.layers.projection import kernel_initializer, projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_scores import tied_logits
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 from models.vectors.outputs import NegativeSampling
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("two_directions",)
 PROVIDES = ()
@@ -63,10 +59,7 @@ class Context2Vec(Windows):
         RecipeError: There are no noise words.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -114,10 +107,6 @@ class Context2Vec(Windows):
         """Make the layers above the states, and the words' own vectors."""
         return _Context2VecScorer(network, self.context.tokenizer.vocabulary_size)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The word that fits best between each two tokens."""
-        return np.asarray(outputs[WORD_SCORES]).argmax(axis=-1).tolist()
-
 
 class _Context2VecScorer(ScorerLayer):
     """Vectors of contexts, held against vectors of words."""
@@ -150,9 +139,7 @@ class _Context2VecScorer(ScorerLayer):
         around = ops.concatenate([part(forward, 0, inner), part(backward, 2)], axis=-1)
         return ops.cast(self.output_layer(ops.relu(self.hidden(around))), "float32")
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss of each word and its noise words, and the share of questions answered right."""
         contexts = self.contexts(outputs[keys.SEQUENCE_OUTPUT])
         predictions = {
@@ -163,9 +150,7 @@ class _Context2VecScorer(ScorerLayer):
         labels, weights, noise = (
             batch[name] for name in (keys.INNER_LABELS, keys.INNER_WEIGHTS, NOISE_IDS)
         )
-        if keys.ROW_WEIGHTS in batch:
-            rows = batch[keys.ROW_WEIGHTS]
-            weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+        weights = self.weighted(batch, weights)
         length = ops.shape(labels)[-1]  # a head may read a row's texts by themselves, (B, C, T)
         labels, weights = (ops.reshape(each, (-1, length, 1)) for each in (labels, weights))
         noise = ops.reshape(noise, (-1, length, noise.shape[-1]))

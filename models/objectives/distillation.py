@@ -16,20 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
-from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Batch, Context
 from models.stage_format import CONFIG
 from models.training.trained_stage import load_stage
 from models.weights import named_weights
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()
@@ -64,10 +61,7 @@ class Distillation:
         UnknownNameError: `loss_on` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -173,10 +167,6 @@ class Distillation:
         stage = load_stage(self._folder, self.context.tokenizer, folders=folders)
         return stage.network, stage.scorer(HEAD, stage.objective(HEAD, folders))
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token in each of masked_lm's slots."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
-
 
 def layers_taken(num_layers: int, of: int) -> list[int]:
     """Numbers of `num_layers` evenly spaced blocks out of `of`, with the first and the last."""
@@ -207,9 +197,7 @@ class _DistillationScorer(ScorerLayer):
         self._head = lambda: head
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Soft loss, cosine loss, and ``loss``: their weighted sum, per token of the soft loss."""
         if DISTILLED_SLOTS not in batch or keys.MASK_LABELS not in batch:
             return {}, {}
@@ -219,16 +207,14 @@ class _DistillationScorer(ScorerLayer):
         soft = self._head().logits(gather_positions(taught, places), training=False)
         soft, taught = ops.stop_gradient(soft), ops.stop_gradient(taught)
         own = gather_positions(outputs[keys.TOKEN_LOGITS], slots)  # (B, S, V)
-        rows = batch.get(keys.ROW_WEIGHTS)
-        rows = 1.0 if rows is None else rows[:, None]
 
-        weights = batch[DISTILLED_WEIGHTS] * rows
+        weights = self.weighted(batch, batch[DISTILLED_WEIGHTS])
         wanted = ops.log_softmax(soft / self.temperature)
         given = ops.log_softmax(own / self.temperature)
         nats = ops.sum(ops.exp(wanted) * (wanted - given), axis=-1)  # (B, S)
         divergence, count = ops.sum(nats * weights) * self.temperature**2, ops.sum(weights)
 
-        real = ops.cast(batch[keys.PADDING_MASK], "float32") * rows
+        real = self.weighted(batch, ops.cast(batch[keys.PADDING_MASK], "float32"))
         scores = {"soft_loss": (divergence, count)}
         total = self.soft_weight * divergence
         if self.cosine_weight:

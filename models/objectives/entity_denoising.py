@@ -11,26 +11,22 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.inputs.noise import slots
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.attention import NOT_SEEN
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
-from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Batch, Context
 
 NEEDS = ("entities",)
 PROVIDES = ()
@@ -54,10 +50,7 @@ class EntityDenoising(Windows):
         RecipeError: A share is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, replaced: float = 0.05, unaligned: float = 0.15):
         if min(replaced, unaligned) < 0.0 or replaced + unaligned > 1.0:
@@ -96,10 +89,6 @@ class EntityDenoising(Windows):
     def attach(self, network: Any) -> _EntityScorer:
         """The head: dense → activation → LayerNorm → products with the entities' vectors."""
         return _EntityScorer(network)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The slot of the batch, of B · K, whose entity is the likeliest meaning of each name."""
-        return np.asarray(outputs["entity_logits"]).argmax(axis=-1).tolist()
 
 
 def corrupted(
@@ -142,9 +131,7 @@ class _EntityScorer(ScorerLayer):
         self.norm.build((None, None, network.entity_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over the entities of the batch, and their logits, (B, K, B · K)."""
         if keys.ENTITY_POSITIONS not in batch:
             return {}, {}
@@ -161,8 +148,7 @@ class _EntityScorer(ScorerLayer):
         same = ops.equal(batch[keys.ENTITY_LABELS][:, :, None], candidates[None, None])
         labels = ops.argmax(ops.cast(same, "float32") * first, axis=-1)
         weights = batch[keys.ENTITY_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, labels, weights), predictions
 
 

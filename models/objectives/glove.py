@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from models.protocols import Capability, Context
+from models.protocols import Context
 from models.training.job import Outcome, TrainingJob, TrainingListener
 from models.vectors.squares import GloveRows, Squares, train_squares
 
@@ -39,10 +39,7 @@ class Glove:
         Pennington et al. 2014, ACL D14-1162, section 3.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

@@ -14,20 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
-from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Batch, Context
 
 NEEDS = ("pooled_output", "regions")
 PROVIDES = ()
@@ -53,10 +50,7 @@ class ImageQuestionAnswering(Windows):
         ContractViolation: The stage's captions have fewer than two answers.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, answers: int = 9500):
         if answers < 2:
@@ -121,9 +115,7 @@ class _AnswerScorer(ScorerLayer):
             layer.build((None, 2 * self.pooled_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over questions, the share of rows that are any, and logits (B, N)."""
         hidden = self.transform(outputs[keys.POOLED_OUTPUT], training=training)
         hidden = self.norm(ops.cast(hidden, "float32"))
@@ -131,9 +123,7 @@ class _AnswerScorer(ScorerLayer):
         if keys.ANSWER_LABELS not in batch:
             return {}, {LOGITS: logits}
         asked = batch[keys.ANSWER_WEIGHTS]
-        rows = batch.get(keys.ROW_WEIGHTS)
-        if rows is None:
-            rows = ops.ones_like(asked)
+        rows = self.weighted(batch, ops.ones_like(asked))
         weights = asked * rows
         scores = cross_entropy(logits, batch[keys.ANSWER_LABELS], weights)
         return scores | {"asked": (ops.sum(weights), ops.sum(rows))}, {LOGITS: logits}

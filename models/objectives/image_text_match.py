@@ -22,7 +22,7 @@ from models.inputs.captions import answers_of, has_pictures, pictures_of
 from models.inputs.pairs import cut_to_room, lengths_of, rows_of
 from models.inputs.segments import SEGMENT, room_for
 from models.inputs.windows import document_index, windows
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 from models.row_classes import RowClasses
 
 NEEDS = ("pooled_output", "regions")
@@ -54,8 +54,6 @@ class ImageTextMatch(RowClasses):
 
     name = "image_text_match"
     classes = ("mismatched", "matched")
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
 
     def __init__(
         self,

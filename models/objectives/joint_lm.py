@@ -23,15 +23,13 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.recurrent import FORWARD
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.slices import part
 from models.layers.token_prediction import TokenOutput
 from models.layers.token_scores import tied_logits, token_scores
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context
 
 NEEDS = ("two_language_models", "written_targets")
 PROVIDES = ()
@@ -55,10 +53,7 @@ class JointLM:
         RecipeError: On attaching, the encoder also reads backwards, and so what it would predict.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context):
         self.context = context
@@ -70,10 +65,6 @@ class JointLM:
     def attach(self, network: Any) -> _JointLMScorer:
         """The scorer, with the table that predicts the source's tokens."""
         return _JointLMScorer(network)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely next token at each place of the source."""
-        return np.asarray(outputs[SOURCE_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _JointLMScorer(ScorerLayer):
@@ -112,28 +103,27 @@ class _JointLMScorer(ScorerLayer):
     def _source_table(self) -> Any:
         return self.source_table if self._tied is None else self._tied()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss of both sides together, and of each; logits of the source (B, T - 1, V)."""
         if keys.TARGET_LABELS not in batch:
             return {}, {}
         source, target = self._read_alone(batch, training)
         states = part(source, 0, ops.shape(source)[1] - 1)
         real = ops.cast(batch[keys.PADDING_MASK], "float32")
-        rows = batch.get(keys.ROW_WEIGHTS)
-        rows = 1.0 if rows is None else rows[:, None]
         of_source = token_scores(
             states,
             self._source_table(),
             None,
             batch[keys.TOKEN_IDS][:, 1:],
-            real[:, 1:] * real[:, :-1] * rows,
+            self.weighted(batch, real[:, 1:] * real[:, :-1]),
             self.compute_dtype,
             training=training,
         )
         of_target = self._output.scores(
-            target, batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS] * rows, training
+            target,
+            batch[keys.TARGET_LABELS],
+            self.weighted(batch, batch[keys.TARGET_WEIGHTS]),
+            training,
         )
         nats, count = of_source["loss"]
         mean = ops.divide_no_nan(*of_target["loss"])

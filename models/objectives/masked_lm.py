@@ -12,18 +12,17 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
+from fourstage.errors import ContractViolation, UnknownNameError
 from models import features as keys
 from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
 from models.layers.masked_tokens import MaskedTokens
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
@@ -66,10 +65,7 @@ class MaskedLM(Windows):
         UnknownNameError: `unit` or `random_from` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -83,13 +79,7 @@ class MaskedLM(Windows):
         across_documents: bool = True,
         noise_by_span: bool = True,
     ):
-        if not 0.0 < rate < 1.0:
-            raise RecipeError(f"objectives.masked_lm.rate: expected a number in (0, 1), got {rate}")
-        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-            raise RecipeError(
-                "objectives.masked_lm: mask_share and random_share must not be negative nor exceed "
-                f"1 together, got {mask_share} and {random_share}"
-            )
+        noise.check_shares("masked_lm", rate, mask_share, random_share)
         if unit not in UNITS:
             raise UnknownNameError("objectives.masked_lm.unit", unit, "a unit", UNITS)
         if random_from not in RANDOM_FROM:
@@ -166,7 +156,3 @@ class MaskedLM(Windows):
     def attach(self, network: Any) -> MaskedTokens:
         """The head: dense → activation → LayerNorm → tied token embedding and a bias."""
         return MaskedTokens(network, name="masked_lm")
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each predicted position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()

@@ -20,7 +20,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,6 @@ from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
 from models.protocols import (
     Batch,
-    Capability,
     Context,
     Index,
     TokenisedCorpus,
@@ -72,10 +71,7 @@ class MaskedSeq2Seq(Windows):
         RecipeError: A share is out of range, or the tokenizer has no [MASK] of its own.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     closed = False
 
     def __init__(
@@ -87,15 +83,8 @@ class MaskedSeq2Seq(Windows):
         random_share: float = 0.1,
         across_documents: bool = True,
     ):
-        where = "objectives.masked_seq2seq"
-        if not 0.0 < rate < 1.0:
-            raise RecipeError(f"{where}.rate: expected a number in (0, 1), got {rate}")
-        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-            raise RecipeError(
-                f"{where}: mask_share and random_share must not be negative nor exceed 1 together,"
-                f" got {mask_share} and {random_share}"
-            )
-        check_mask(context.tokenizer, where)
+        noise.check_shares("masked_seq2seq", rate, mask_share, random_share)
+        check_mask(context.tokenizer, "objectives.masked_seq2seq")
         self.context = context
         self.rate = rate
         self.mask_share = mask_share
@@ -181,10 +170,6 @@ class MaskedSeq2Seq(Windows):
             whole=whole,
             exactly=lambda prompt: list(prompt).count(mask_id),
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each place of the fragment."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _FragmentScorer(TargetScorer):

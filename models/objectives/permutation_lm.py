@@ -18,10 +18,8 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -31,12 +29,9 @@ from models.decoding.reader import Reading
 from models.inputs import noise
 from models.inputs.segments import empty_rows, room_for
 from models.inputs.stream import Stream, Streams
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_scores import tied_logits, token_scores
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("two_streams",)
 PROVIDES = ()
@@ -78,10 +73,7 @@ class PermutationLM:
         predicted tokens. No text is read backwards (their ``bi_data``).
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -204,10 +196,6 @@ class PermutationLM:
         """A text goes on, in the order of reading; no special token was ever predicted."""
         return going_on(Reading(network, scorer.logits), self.context.tokenizer)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each predicted position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
-
 
 def _special(token: int) -> tuple[np.ndarray, np.ndarray]:
     """One special token, and that no unit starts at it."""
@@ -257,9 +245,7 @@ class _PermutationLMScorer(ScorerLayer):
         """(…, D) states of the second stream → (…, V) float32 logits."""
         return tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the predicted tokens, and their logits (B, M, V)."""
         if keys.QUERY_OUTPUT not in outputs:
             return {}, {}
@@ -268,8 +254,7 @@ class _PermutationLMScorer(ScorerLayer):
         if keys.QUERY_LABELS not in batch:
             return {}, predicted
         weights = batch[keys.QUERY_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         table, bias, dtype = self.tied_embedding, self.output_bias, self.compute_dtype
         labels = batch[keys.QUERY_LABELS]
         scores = token_scores(hidden, table, bias, labels, weights, dtype, training=training)

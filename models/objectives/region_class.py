@@ -17,22 +17,21 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
-from models.inputs.hidden_regions import check_shares, hide
+from models.inputs.hidden_regions import hide
+from models.inputs.noise import check_shares
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored
+from models.protocols import Batch, Context
 
 NEEDS = ("regions",)
 PROVIDES = ()
@@ -61,10 +60,7 @@ class RegionClass(Windows):
         RecipeError: A share is out of range, or a group has fewer than two classes.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -145,12 +141,6 @@ class RegionClass(Windows):
             )
         return _RegionClassScorer(network, self.groups, self.detected, self.likeliest)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[list[int]]]:
-        """The likeliest class of each group of each row's regions."""
-        found = np.asarray(outputs["region_classes"])
-        parts = [found[..., first:end].argmax(axis=-1) for first, end in _ends(self.groups)]
-        return np.stack(parts, axis=-1).tolist()
-
 
 class _RegionClassScorer(RegionPrediction):
     """Scores the classes of the chosen regions."""
@@ -161,9 +151,7 @@ class _RegionClassScorer(RegionPrediction):
         self.detected = detected
         self.likeliest = likeliest
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Cross-entropy and accuracy of the chosen regions, and log shares (B, O, classes)."""
         predicted = self.predicted(outputs, training)
         parts = [ops.log_softmax(predicted[..., a:b], axis=-1) for a, b in _ends(self.groups)]

@@ -10,22 +10,20 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs.hidden_regions import check_shares, hide
+from models.inputs.hidden_regions import hide
+from models.inputs.noise import check_shares
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.region_prediction import RegionPrediction
 from models.layers.regions import RegionEmbedding
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored
+from models.protocols import Batch, Context
 
 NEEDS = ("regions",)
 PROVIDES = ()
@@ -52,10 +50,7 @@ class RegionRegression(Windows):
         UnknownNameError: `error` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -93,10 +88,6 @@ class RegionRegression(Windows):
             )
         return _RegionRegressionScorer(network, self.error, self.tied)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[float]]:
-        """The predicted features of each row's regions, rounded."""
-        return np.asarray(outputs["region_predictions"]).round(2).tolist()
-
 
 class _RegionRegressionScorer(RegionPrediction):
     """Scores the features of the chosen regions."""
@@ -105,9 +96,7 @@ class _RegionRegressionScorer(RegionPrediction):
         super().__init__(network, "region_regression", network.region_dim, tied)
         self.error = error
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Mean error of the features of the chosen regions, and the predictions (B, O, E)."""
         predicted = self.predicted(outputs, training)
         if keys.REGION_LABELS not in batch:

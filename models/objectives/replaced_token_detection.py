@@ -13,10 +13,8 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
@@ -24,15 +22,13 @@ from models import features as keys
 from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.loss import binary_cross_entropy, cross_entropy
 from models.layers.projection import ActivatedProjection, projection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_prediction import TokenPrediction
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -83,10 +79,7 @@ class ReplacedTokenDetection(Windows):
         UnknownNameError: `predict` or `loss_on` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -140,12 +133,6 @@ class ReplacedTokenDetection(Windows):
         """The generator with its head, and the network's head."""
         return _ReplacedTokenScorer(network, self)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """Whether each token is a replacement, or the most likely token at each position."""
-        if self.predict == "token":
-            return np.asarray(outputs[NEW_TOKEN_LOGITS]).argmax(axis=-1).tolist()
-        return (np.asarray(outputs[REPLACED_SCORES]) > 0).tolist()
-
 
 class _ReplacedTokenScorer(ScorerLayer):
     """Replaces tokens by the generator's samples, and scores both networks."""
@@ -197,9 +184,7 @@ class _ReplacedTokenScorer(ScorerLayer):
             GENERATOR_LOGITS: logits,
         }
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Both losses and ``loss``, their weighted sum per token that the network is scored on.
 
         Over batches (or micro-batches) of uneven size, the generator's part of ``loss`` is
@@ -217,17 +202,14 @@ class _ReplacedTokenScorer(ScorerLayer):
         predictions = {REPLACED_SCORES: scores} if logits is None else {NEW_TOKEN_LOGITS: logits}
         if ORIGINAL_TOKEN_IDS not in batch:
             return {}, predictions
-        rows = batch.get(keys.ROW_WEIGHTS)
-        rows = 1.0 if rows is None else rows[:, None]
-        made = cross_entropy(
-            batch[GENERATOR_LOGITS], batch[CHOSEN_LABELS], batch[CHOSEN_WEIGHTS] * rows
-        )
+        chosen = self.weighted(batch, batch[CHOSEN_WEIGHTS])
+        made = cross_entropy(batch[GENERATOR_LOGITS], batch[CHOSEN_LABELS], chosen)
         original, shown = batch[ORIGINAL_TOKEN_IDS], batch[keys.TOKEN_IDS]
         weights = ops.cast(batch[keys.PADDING_MASK], "float32")
         if self.loss_on == "chosen":
             at = ops.one_hot(batch[CHOSEN_POSITIONS], original.shape[1], dtype="float32")
             weights = ops.sum(at * batch[CHOSEN_WEIGHTS][:, :, None], axis=1)  # (B, T)
-        weights = weights * rows
+        weights = self.weighted(batch, weights)
         if self.predict == "replacement":
             replaced = ops.cast(ops.not_equal(shown, original), "float32")
             found = binary_cross_entropy(scores, replaced, weights)

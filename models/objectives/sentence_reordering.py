@@ -12,7 +12,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.inputs.segments import Chance, empty_rows, room_for, sentence_ends_of, write_row
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 from models.row_classes import RowClasses
 
 NEEDS = ("pooled_output",)
@@ -48,7 +48,6 @@ class SentenceReordering(RowClasses):
     """
 
     name = "sentence_reordering"
-    needs = frozenset(Capability(name) for name in NEEDS)
 
     def __init__(self, context: Context, *, max_pieces: int = 3):
         if not 2 <= max_pieces <= MOST:

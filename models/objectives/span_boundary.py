@@ -9,7 +9,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -18,15 +17,13 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
+from models.keras_ops import ops
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.layers.token_scores import tied_logits
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()
@@ -58,10 +55,7 @@ class SpanBoundary:
         --pair-positional-embedding-size 200``.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, num_places: int = 15, place_dim: int = 200):
         self.context = context
@@ -97,10 +91,6 @@ class SpanBoundary:
     def attach(self, network: Any) -> _SpanBoundaryScorer:
         """The head: a table of positions in a span, two dense layers, tied token embedding."""
         return _SpanBoundaryScorer(network, self.num_places, self.place_dim)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token in each slot."""
-        return np.asarray(outputs[SPAN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _SpanBoundaryScorer(ScorerLayer):
@@ -154,9 +144,7 @@ class _SpanBoundaryScorer(ScorerLayer):
         """The network's token embedding, used as the output matrix, (V, E)."""
         return self._table()
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the slots, and their logits (B, M, V)."""
         if SPAN_BEFORE not in batch:
             return {}, {}
@@ -179,6 +167,5 @@ class _SpanBoundaryScorer(ScorerLayer):
         if SPAN_LABELS not in batch:
             return {}, {SPAN_LOGITS: logits}
         weights = batch[SPAN_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[SPAN_LABELS], weights), {SPAN_LOGITS: logits}

@@ -15,7 +15,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +29,7 @@ from models.inputs.blanks import around_blanks, joined
 from models.inputs.spans import filled, hidden_spans, longest_text, span_numbers, with_sentinels
 from models.inputs.windows import document_index, windows
 from models.layers.target_scorer import TargetScorer
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("encoder_decoder",)
 PROVIDES = ()
@@ -65,10 +64,7 @@ class SpanDenoising:
         Rows begin with [CLS], as all rows here. The authors join documents; a text here is of one.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -179,7 +175,3 @@ class SpanDenoising:
             whole=lambda prompt, tokens: filled(prompt[1:-1], tokens, sentinels),
             defaults=Generation(max_new_tokens=self.numbers.written + 1),
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each place of the target."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()

@@ -15,7 +15,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +31,7 @@ from models.inputs.mask_token import check_mask
 from models.inputs.segments import sentence_ends_of
 from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("encoder_decoder",)
 PROVIDES = ()
@@ -71,10 +70,7 @@ class TextInfilling(Windows):
         UnknownNameError: `scored` is unknown.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
     across_documents = False
 
     def __init__(
@@ -206,7 +202,3 @@ class TextInfilling(Windows):
             whole=lambda _, tokens: tokens,
             defaults=Generation(max_new_tokens=self.context.sequence_length - 1),
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each place of the target."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()

@@ -8,7 +8,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from fourstage.errors import ContractViolation
 from models.inputs.segments import SEGMENT, empty_rows, room_for, write_row
 from models.layers.token_classifier import TokenClassifier
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -38,10 +37,7 @@ class TokenDocument:
         context: The stage's constants.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context):
         self.context = context
@@ -106,7 +102,3 @@ class TokenDocument:
             TOKEN_DOCUMENT_WEIGHTS,
             TOKEN_DOCUMENT_LOGITS,
         )
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """For each row, whether each token also occurs elsewhere in its document."""
-        return (np.asarray(outputs[TOKEN_DOCUMENT_LOGITS]).argmax(axis=-1) == 1).tolist()

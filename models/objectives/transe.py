@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from models.protocols import Capability, Context, TokenisedCorpus, Tokenizer
+from models.protocols import Context, TokenisedCorpus, Tokenizer
 from models.training.job import Outcome, TrainingJob, TrainingListener
 from models.vectors.graph import NothingBeside, measured_losses, train_graph
 from models.vectors.translation import Translation
@@ -48,10 +48,7 @@ class TransE:
         section 2 and algorithm 1; defaults are those for Freebase 15k (4.1).
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,

@@ -17,10 +17,8 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -31,14 +29,12 @@ from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.pairs import PAIR, Relation, lengths_of, pack
 from models.inputs.segments import Chance, empty_rows, room_for, several_documents, write_row
+from models.keras_ops import ops
 from models.layers.masked_tokens import MaskedTokens
 from models.layers.pooled_classifier import PooledClassifier
-from models.layers.scorer import ScorerLayer
+from models.layers.scorer import Scored, ScorerLayer
 from models.modes import Mode
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("modes", "segments", "pooled_output")
 PROVIDES = ()
@@ -89,10 +85,7 @@ class UnifiedLM:
         pairs of them.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(
         self,
@@ -118,15 +111,9 @@ class UnifiedLM:
         if min(numbers.values()) < 0 or not sum(numbers.values()):
             told = ", ".join(f"{mode.name.lower()} {n}" for mode, n in numbers.items())
             raise RecipeError(f"{where}: expected numbers from 0 with a sum above 0, got {told}")
-        if not 0.0 < rate < 1.0:
-            raise RecipeError(f"{where}.rate: expected a number in (0, 1), got {rate}")
+        noise.check_shares("unified_lm", rate, mask_share, random_share)
         if not 0.0 <= ngram_share <= 1.0:
             raise RecipeError(f"{where}.ngram_share: expected 0 to 1, got {ngram_share}")
-        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
-            raise RecipeError(
-                f"{where}: mask_share and random_share must not be negative nor exceed 1 together,"
-                f" got {mask_share} and {random_share}"
-            )
         check_mask(context.tokenizer, where)
         self.context = context
         self.shares = np.array([numbers[mode] for mode in Mode]) / sum(numbers.values())
@@ -245,10 +232,6 @@ class UnifiedLM:
         reading = Reading(network, scorer.tokens.logits, tokenizer.mask_id)
         return going_on(reading, tokenizer, closed=True)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token at each predicted position."""
-        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
-
 
 class _UnifiedLMScorer(ScorerLayer):
     """Masked tokens of all rows, and the relation of the pairs in bidirectional ones."""
@@ -268,9 +251,7 @@ class _UnifiedLMScorer(ScorerLayer):
         """The network's token embedding, used as the output matrix, (V, E)."""
         return self.tokens.tied_embedding
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """``loss``, the sum of both means, for each masked token; accuracy of masked tokens.
 
         ``token_loss``, ``next_sentence_loss`` and ``next_sentence_accuracy`` are exact means of
@@ -281,8 +262,7 @@ class _UnifiedLMScorer(ScorerLayer):
             return scores, predictions
         rows = batch
         if NEXT_WEIGHTS in batch:
-            counted = batch[NEXT_WEIGHTS] * batch.get(keys.ROW_WEIGHTS, 1.0)
-            rows = {**batch, keys.ROW_WEIGHTS: counted}
+            rows = {**batch, keys.ROW_WEIGHTS: self.weighted(batch, batch[NEXT_WEIGHTS])}
         told, logits = self.pairs(rows, outputs, training=training)
         predictions = {**predictions, **logits}
         if not scores or not told:

@@ -13,20 +13,16 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Batch, Context
 
 NEEDS = ("regions", "matched_pairs")
 PROVIDES = ()
@@ -47,10 +43,7 @@ class WordRegionAlignment:
         RecipeError: A setting is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, beta: float = 0.5, steps: int = 50):
         if beta <= 0.0 or steps < 1:
@@ -69,10 +62,6 @@ class WordRegionAlignment:
         """A scorer, with variables only where regions are wider or narrower than tokens."""
         return _AlignmentScorer(network, self.beta, self.steps)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The region to which most of each token is carried."""
-        return np.asarray(outputs[PLAN]).argmax(axis=-1).tolist()
-
 
 class _AlignmentScorer(ScorerLayer):
     """Scores how well tokens and regions lie on each other."""
@@ -87,9 +76,7 @@ class _AlignmentScorer(ScorerLayer):
             self.same_width.build((None, None, network.region_output_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Mean cost of the rows with their own picture, and the plan (B, T, O)."""
         seen = outputs[keys.REGION_OUTPUT]
         if self.same_width is not None:
@@ -103,8 +90,7 @@ class _AlignmentScorer(ScorerLayer):
         if keys.MATCH_LABELS not in batch:
             return {}, {PLAN: plan}
         weights = ops.cast(batch[keys.MATCH_LABELS], "float32") * ops.max(second, axis=1)
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS]
+        weights = self.weighted(batch, weights)
         total = ops.sum(weights * ops.sum(cost * plan, axis=(1, 2)))
         return {"loss": (total, ops.sum(weights))}, {PLAN: plan}
 

@@ -9,7 +9,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
 from models.layers.loss import cross_entropy
-from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional", "token_logits")
 PROVIDES = ()
@@ -42,10 +41,7 @@ class WordStructure:
         RecipeError: The rate is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, rate: float = 0.05):
         if not 0.0 < rate < 1.0:
@@ -90,11 +86,6 @@ class WordStructure:
         """A scorer without variables: masked_lm's head makes the predictions."""
         return _WordStructureScorer(3 * self.num_triples, network.dtype_policy.name)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The most likely token in each slot of the shuffled triples."""
-        logits = np.asarray(outputs[keys.TOKEN_LOGITS])[:, -3 * self.num_triples :]
-        return logits.argmax(axis=-1).tolist()
-
 
 class _WordStructureScorer(ScorerLayer):
     """Scores the last slots of masked_lm's predictions."""
@@ -106,14 +97,11 @@ class _WordStructureScorer(ScorerLayer):
         self.num_slots = num_slots
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy at the shuffled positions."""
         if SHUFFLED_LABELS not in batch:
             return {}, {}
         logits = outputs[keys.TOKEN_LOGITS][:, -self.num_slots :]  # (B, S, V)
         weights = batch[SHUFFLED_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[SHUFFLED_LABELS], weights), {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError
-from models.catalogue import find
+from models.catalogue import find, needed
 from models.protocols import Capability, Context
 from models.training.precision import policy
 
@@ -46,7 +46,8 @@ def build_objectives(
         for name, settings in objectives.items()
     }
     # An objective that reads another one's predictions runs after it, in data and in scores.
-    made = dict(sorted(made.items(), key=lambda item: Capability.TOKEN_LOGITS in item[1].needs))
+    after = {name for name in made if Capability.TOKEN_LOGITS in needed([name], folders)}
+    made = dict(sorted(made.items(), key=lambda item: item[0] in after))
     for name, settings in (head or {}).items():
         made[name] = find("heads", name, folders)(context, **settings)
     return made

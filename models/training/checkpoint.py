@@ -95,15 +95,13 @@ def write(
     return final
 
 
-def newest(folder: Path, series: str = "step") -> tuple[Checkpoint | None, list[str]]:
-    """The newest intact checkpoint, and one message for each damaged one after it."""
-    wrong: list[str] = []
-    for step in reversed(written_steps(folder, series)):
-        found = read(folder, step, series)
+def newest(folder: Path) -> Checkpoint | None:
+    """The newest intact checkpoint."""
+    for step in reversed(written_steps(folder)):
+        found = read(folder, step)
         if isinstance(found, Checkpoint):
-            return found, wrong
-        wrong.append(found)
-    return None, wrong
+            return found
+    return None
 
 
 def read(folder: Path, step: int, series: str = "step") -> Checkpoint | str:

@@ -62,7 +62,7 @@ from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
 from models.training.starts import start_parts
 from models.training.trained_stage import load_before, tasks_before, write_settings, write_weights
-from models.weights import named_weights
+from models.weights import array_of, named_weights
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"  # number of history rows already passed to the report
@@ -433,7 +433,7 @@ class _Run:
             group = self.groups[turn]
             layers = [scorer for name, scorer in self.scorers.items() if name not in group]
             pooler = getattr(self.network, "pooler", None)
-            needs = set().union(*(self.objectives[name].needs for name in group))
+            needs = catalogue.needed(group, self.job.folders)
             if pooler is not None and Capability.POOLED_OUTPUT not in needs:
                 layers.append(pooler)
             resting += [v for layer in layers for v in layer.trainable_variables]
@@ -454,7 +454,7 @@ class _Run:
             **means,
             **self._updates(),
             "learning_rate": float(self.optimizer.learning_rate_of(state.step - 1)),
-            "gradient_norm": float(_array(self.optimizer.gradient_norm)),
+            "gradient_norm": float(array_of(self.optimizer.gradient_norm)),
             "tokens": float(state.tokens),
         }
         if any((self.stage.freeze, self.stage.lora, self.stage.feature_based, self.thawing)):
@@ -498,7 +498,7 @@ class _Run:
         self.state.history.append({"step": self.state.step, **scalars})
 
     def _diverged(self, loss: float) -> None:
-        kept, _ = checkpoint.newest(self.checkpoints)
+        kept = checkpoint.newest(self.checkpoints)
         good = f"the checkpoint of step {kept.step:,} is kept" if kept else "no checkpoint was due"
         raise EnvironmentFault(
             f"{self.stage.kind}: the loss is {loss} at step {self.state.step:,}, expected a finite"
@@ -548,7 +548,7 @@ class _Run:
             self._row({f"selection/{metric}": value})
             if state.best is None or self.selection.better(value, state.best):
                 state.best, state.best_step, state.without_best = value, state.step, 0
-                arrays = [_array(variable) for variable in self.model.trainable_variables]
+                arrays = [array_of(variable) for variable in self.model.trainable_variables]
                 checkpoint.write(self.checkpoints, state.step, arrays, {}, series=BEST)
             else:
                 state.without_best += 1
@@ -627,7 +627,7 @@ class _Run:
         the stage exceeds its disk limit.
         """
         self.state.means = self.means.state()
-        arrays = [_array(variable) for variable in self._variables()]
+        arrays = [array_of(variable) for variable in self._variables()]
         checkpoint.write(self.checkpoints, self.state.step, arrays, vars(self.state))
         self._flush()
         most, size = self.job.most_bytes, taken(self.folder)
@@ -777,7 +777,3 @@ def _check(job: TrainingJob) -> None:
 def _size(variables: Iterable[Any]) -> int:
     """Number of weights in variables."""
     return sum(math.prod(variable.shape) for variable in variables)
-
-
-def _array(variable: Any) -> np.ndarray:
-    return np.array(variable.numpy(), order="C")

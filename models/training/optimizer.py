@@ -25,15 +25,12 @@ from typing import Any
 import keras
 
 from fourstage.errors import RecipeError
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.keras_ops import ops
 
 _UNDECAYED = ("bias", "gamma", "beta", "scale")
 _BLOCK = re.compile(r"(?:^|/)block_(\d+)(?:/|$)")
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
 class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up to the peak, then decay.
 
@@ -84,16 +81,6 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
         else:
             falling = ops.ones_like(step)
         return self.peak_learning_rate * ops.where(step < warmup, rising, falling)
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return {
-            "peak_learning_rate": self.peak_learning_rate,
-            "total_steps": self.total_steps,
-            "warmup_steps": self.warmup_steps,
-            "decay": self.decay,
-            "ratio": self.ratio,
-        }
 
 
 class _Layerwise(keras.optimizers.Optimizer):
@@ -180,13 +167,7 @@ class _Layerwise(keras.optimizers.Optimizer):
         schedule: Any = self._learning_rate
         return float(ops.convert_to_numpy(schedule(step)))
 
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        own = ("layer_decay", "clip_norm")
-        return super().get_config() | {name: getattr(self, name) for name in own}
 
-
-@keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseSGD(_Layerwise, keras.optimizers.SGD):
     """Gradient descent without momentum, with a learning rate per variable.
 
@@ -211,7 +192,6 @@ class LayerwiseSGD(_Layerwise, keras.optimizers.SGD):
         self.assign_sub(variable, ops.multiply(gradient, rate))
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
     """AdamW with a learning rate and weight decay per variable.
 
@@ -307,10 +287,6 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
             grad=tf.cast(gradient, variable.dtype),
         )
 
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return super().get_config() | {"bias_correction": self.bias_correction}
-
 
 class _OfKeras(_Layerwise):
     """Keras's own update, at the variable's rate; decay is that of AdamW."""
@@ -338,7 +314,6 @@ class _OfKeras(_Layerwise):
                 variable.assign(variable * (1.0 - rate * self.weight_decay))
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseAdafactor(_OfKeras, keras.optimizers.Adafactor):
     """Adafactor: second moments by row and column, steps in proportion to a variable's size.
 
@@ -347,12 +322,10 @@ class LayerwiseAdafactor(_OfKeras, keras.optimizers.Adafactor):
     """
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseAdagrad(_OfKeras, keras.optimizers.Adagrad):
     """AdaGrad: rate · g / √(.1 + Σ g² + ε). Duchi et al. 2011, JMLR 12."""
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseLamb(_OfKeras, keras.optimizers.Lamb):
     """LAMB: Adam's step made as long as the variable, times the rate.
 
@@ -361,7 +334,6 @@ class LayerwiseLamb(_OfKeras, keras.optimizers.Lamb):
     """
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseMuon(_OfKeras, keras.optimizers.Muon):
     """Muon for the matrices of the blocks, Adam for all other weights.
 

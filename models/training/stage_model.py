@@ -21,15 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from models import features as keys
+from models.keras_ops import ops
 from models.scored_positions import where_read
 from models.training.traced_model import TracedModel
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 LOSS = "loss"
 R_DROP = "r_drop"  # in the place of an objective: how far two predictions of the head are apart
@@ -84,10 +81,6 @@ class StageModel(TracedModel):
         self.head_twice = next(iter(r_drop or ()), None)
         if r_drop:
             self.factors[R_DROP] = r_drop[str(self.head_twice)]
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: network and scorers are already built."""
-        self.built = True
 
     def carry_memory(self, batch_size: int, *, evaluating: bool = False) -> None:
         """Feed what the network remembers of each batch to the next one, row by row.
@@ -248,10 +241,6 @@ class LossWeights(TracedModel):
     def __init__(self, model: StageModel):
         super().__init__(name="loss_weights", dtype="float32", autocast=False)
         self.model = model
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing to do: the stage is already built."""
-        self.built = True
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
         """Sums of loss weights."""

@@ -41,6 +41,10 @@ class TracedModel(keras.Model):
 
     _specs: Any = None
 
+    def build(self, input_shape: Any = None) -> None:
+        """Nothing to do: what it is made of is already built."""
+        self.built = True
+
     def trace_for(self, batch: Mapping[str, np.ndarray], *, lengths_vary: bool) -> None:
         """Set the shapes of the following batches; to be called again when they change.
 

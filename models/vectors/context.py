@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from models.layers.scorer import ScorerLayer
+from models.weights import array_of
 
 
 class ContextVectors(ScorerLayer):
@@ -38,8 +39,3 @@ class ContextVectors(ScorerLayer):
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Context vectors and the shares of the tree."""
         return array_of(self.context), array_of(self.tree)
-
-
-def array_of(variable: Any) -> np.ndarray:
-    """A variable's values, to be changed in place."""
-    return np.array(variable.numpy(), order="C")

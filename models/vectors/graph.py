@@ -29,11 +29,11 @@ from models.training.assembly import build_network
 from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, load_stage, write_settings, write_weights
-from models.vectors.context import array_of
 from models.vectors.tables import Table
 from models.vectors.training import CHECKPOINTS
 from models.vectors.translation import Translation, TripleSums, compare, corrupted, unit
 from models.vectors.triples import NAMES, entities_of, known, triples_of
+from models.weights import array_of
 
 LOGS = 100  # metric rows of a stage
 SEED = 20_201  # of the corrupted triples of held-out text
@@ -238,7 +238,7 @@ class _Run:
             load_before(job, self.network, {self.objective: self.scorer})
         array = array_of(variable)
         array[self.entities] = unit(array[self.entities])
-        found, _ = checkpoint.newest(self.checkpoints)
+        found = checkpoint.newest(self.checkpoints)
         if found is not None:
             if found.arrays[0].shape != array.shape:
                 raise EnvironmentFault(

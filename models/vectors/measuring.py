@@ -14,11 +14,12 @@ from models.inputs.randomness import generator
 from models.protocols import TokenisedCorpus, Tokenizer
 from models.training.trained_stage import load_stage
 from models.vectors import text
-from models.vectors.context import ContextVectors, array_of
+from models.vectors.context import ContextVectors
 from models.vectors.context_windows import blocks
 from models.vectors.logistic import QuestionSums
 from models.vectors.tables import Table
 from models.vectors.training import Settings, Update, Vectors, output_of
+from models.weights import array_of
 
 SEED = 20_201  # of windows and noise words
 MOST = 200_000  # tokens measured of each corpus, from its start

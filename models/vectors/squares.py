@@ -22,10 +22,10 @@ from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
-from models.vectors.context import array_of
 from models.vectors.cooccurrence import PairCounts, counted
 from models.vectors.tables import summed
 from models.vectors.training import CHECKPOINTS, tokens_of
+from models.weights import array_of
 
 COUNTS = "cooccurrence"  # folder of the counts, removed at the end
 UPDATE = 1024  # pairs in an update
@@ -205,7 +205,7 @@ def _trained(
     squared = {name: np.ones_like(array) for name, array in parts.items()}  # glove.c: from 1
     state = _State()
     arrays = [*parts.values(), *squared.values()]
-    found, _ = checkpoint.newest(folder / CHECKPOINTS)
+    found = checkpoint.newest(folder / CHECKPOINTS)
     if found is not None:
         state = _State(**found.details)
         for array, kept in zip(arrays, found.arrays, strict=True):

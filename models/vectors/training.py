@@ -28,12 +28,13 @@ from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
-from models.vectors.context import ContextVectors, array_of
+from models.vectors.context import ContextVectors
 from models.vectors.context_windows import Block, blocks
 from models.vectors.logistic import QuestionSums
 from models.vectors.outputs import HierarchicalSoftmax, NegativeSampling, Output
 from models.vectors.subwords import SubwordRows, SubwordTable, subwords_of
 from models.vectors.tables import Table
+from models.weights import array_of
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"
@@ -247,7 +248,7 @@ class _Run:
             # Vectors of words, where those of nodes are needed, or the reverse: new ones.
             arrays[1][:] = 0.0
             arrays[2][:] = self.frequencies if hierarchical else 0.0
-        found, _ = checkpoint.newest(self.checkpoints)
+        found = checkpoint.newest(self.checkpoints)
         if found is not None:
             if [array.shape for array in arrays] != [array.shape for array in found.arrays]:
                 raise EnvironmentFault(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fourstage.recipe.resolved import ResolvedStage
-    from models.protocols import Batch, Objective, TokenisedRows, Tokenizer
+    from models.protocols import Batch, TokenisedRows, Tokenizer
     from tasks.planning.layout import Plan
     from tasks.store.artifacts import Artifact
 
@@ -125,7 +125,9 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         meanings = {
             f"{name}_labels": _in_words(name, objective, batch[f"{name}_labels"])
             for name, objective in objectives.items()
-            if f"{name}_labels" in batch and batch[f"{name}_labels"].ndim == 1
+            if hasattr(objective, "decode")
+            and f"{name}_labels" in batch
+            and batch[f"{name}_labels"].ndim == 1
         }
         for row in range(len(entries)):
             example = shown(clean, batch, row, tokenizer, meanings)
@@ -150,7 +152,7 @@ def _remembers(stage: ResolvedStage, folders: Sequence[Path]) -> bool:
     return stage.head is None and "memory" in provides and stage.network.get("memory_length") != 0
 
 
-def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[Any]:
+def _in_words(name: str, objective: Any, labels: np.ndarray) -> Sequence[Any]:
     """The correct labels, decoded by their objective."""
     import numpy as np
 

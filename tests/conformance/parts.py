@@ -162,7 +162,7 @@ def stage(
     named = {name: catalogue.find("objectives", name) for name in objectives}
     context = replace(CONTEXT, network=made_network.provides)
     data: Any = random_corpus(40, VOCABULARY_SIZE, seed=3)
-    if any(Capability.REGIONS in found.needs for found in named.values()):
+    if Capability.REGIONS in catalogue.needed(objectives):
         data = random_captions(40, VOCABULARY_SIZE, made_network.region_dim, seed=3)
         asked = {name: given[name] for name in objectives}
         context = replace(context, answers=asked_answers(asked, [data]))

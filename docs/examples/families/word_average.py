@@ -8,10 +8,9 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.keras_ops import ops
 from models.layers.projection import projection
 from models.protocols import Capability
-
-ops: Any = keras.ops
 
 PROVIDES = ("pooled_output",)
 SIZES = {"tiny": {"hidden_dim": 32}, "base": {"hidden_dim": 300}}

@@ -6,22 +6,19 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
 from models.inputs.windows import Windows
+from models.keras_ops import ops
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context
-
-ops: Any = keras.ops
+from models.layers.scorer import Scored, ScorerLayer
+from models.protocols import Batch, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -43,10 +40,7 @@ class ShuffledTokens(Windows):
         RecipeError: If the rate is out of range.
     """
 
-    needs = frozenset(Capability(name) for name in NEEDS)
-    provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
-    prepares = PREPARES
 
     def __init__(self, context: Context, *, rate: float = 0.15):
         if not 0.0 < rate < 1.0:
@@ -71,10 +65,6 @@ class ShuffledTokens(Windows):
         """The head: two scores a token."""
         return _ShuffledTokensScorer(network)
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """Whether each token was moved."""
-        return np.asarray(outputs[MOVED_LOGITS]).argmax(axis=-1).astype(bool).tolist()
-
 
 class _ShuffledTokensScorer(ScorerLayer):
     def __init__(self, network: Any):
@@ -84,14 +74,11 @@ class _ShuffledTokensScorer(ScorerLayer):
         self.output_projection.build((None, None, network.hidden_dim))
         self.built = True
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+    def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy over real tokens."""
         logits = ops.cast(self.output_projection(outputs[keys.SEQUENCE_OUTPUT]), "float32")
         if MOVED not in batch:
             return {}, {MOVED_LOGITS: logits}
         weights = ops.cast(batch[keys.PADDING_MASK], "float32")
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[MOVED], weights), {MOVED_LOGITS: logits}

@@ -12,7 +12,7 @@ import numpy as np
 from models import catalogue
 from models.decoding.generate import generate
 from models.decoding.likelihood import Likelihood
-from models.decoding.reader import causal_reader
+from models.decoding.reader import Reading, cached_reader
 from models.decoding.settings import Generation
 from models.evaluation.few_shot.draws import drawn
 from models.evaluation.few_shot.prompts import Prompt, Style, fitted, tokenised
@@ -96,7 +96,7 @@ class Asker:
         self._style, self._protocol = style, protocol
         self._writes = protocol.score == FREE_FORM
         if self._writes:
-            self._reader = causal_reader(network, logits, protocol.beams)
+            self._reader = cached_reader(Reading(network, logits), protocol.beams)
             self._reader.longest = longest
         else:
             self._likelihood = Likelihood(network, logits, tokenizer.pad_id)

@@ -9,7 +9,7 @@ import pytest
 from models import catalogue
 from models.decoding import cached
 from models.decoding.generate import generate
-from models.decoding.reader import cached_reader, causal_reader
+from models.decoding.reader import Reading, cached_reader
 from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.protocols import Capability
@@ -37,7 +37,7 @@ def read(made):
 def reader(made, beams=None):
     if Capability.ENCODER_DECODER in made.provides:
         return cached_reader(reading_apart(made, lambda hidden: logits(made, hidden), BEGIN), beams)
-    return causal_reader(made, lambda hidden: logits(made, hidden), beams)
+    return cached_reader(Reading(made, lambda hidden: logits(made, hidden)), beams)
 
 
 def logits(made, hidden):

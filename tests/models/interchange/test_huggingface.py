@@ -69,9 +69,9 @@ def test_what_transformers_wrote_is_written_again_tensor_for_tensor(name, tmp_pa
 
 
 def test_a_network_is_saved_and_loaded(tmp_path):
-    network = huggingface.load_network(GOLDEN / "electra-generator-large")
+    network = huggingface.read_checkpoint(GOLDEN / "electra-generator-large").build()
     huggingface.save_network(network, tmp_path / "ours")
-    again = huggingface.load_network(tmp_path / "ours")
+    again = huggingface.read_checkpoint(tmp_path / "ours").build()
     assert again.get_config() == network.get_config()
     ids = np.array([[2, 7, 9, 3]], np.int32)
     one, two = (

@@ -150,8 +150,7 @@ KEEPS_INPUT = True
 
 
 class FirstWord:
-    needs = provides = frozenset()
-    chooses, prepares = CHOOSES, PREPARES
+    chooses = CHOOSES
 
     def __init__(self, context):
         self.context = context
