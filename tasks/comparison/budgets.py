@@ -21,7 +21,7 @@ from tasks.store.steps import look_ahead
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
-TRIAL_STEPS = 20  # updates of each stage to measure a recipe's speed
+TRIAL_STEPS = 50  # updates of each stage to measure a recipe's speed
 
 
 def run_entry(entry: Entry, seed: int) -> SeedRun:
@@ -58,7 +58,8 @@ def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
     """Scale an entry's pre-training budgets to the cost of the first recipe's pre-training.
 
     Each stage keeps its share of the recipe's total budget. Budgets are counted in tokens actually
-    read. For equal time, a few updates of each stage measure the recipe's speed first.
+    read. For equal time, some updates of each stage measure the recipe's speed first; the time to
+    compile counts for none.
 
     Args:
         entry: Any entry but the first.
@@ -81,7 +82,7 @@ def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
     else:
         speed = _speeds(entry, [stage.name for stage in stages])
         seconds = {name: amount / speed[name] for name, amount in written.items()}
-        factor = first.spent("seconds", before) / sum(seconds.values())
+        factor = first.seconds_of_updates(before) / sum(seconds.values())
         tokens = {name: amount * factor for name, amount in written.items()}
     scaled = tuple(
         f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()

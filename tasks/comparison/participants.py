@@ -103,7 +103,16 @@ class SeedRun:
         made = (self.made[stage_step(stage.name)] for stage in counted)
         return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
 
+    def seconds_of_updates(self, stages: Iterable[ResolvedStage]) -> float:
+        """Time of the stages' updates, without that of compiling them."""
+        return sum(map(_seconds_of_updates, (self.made[stage_step(s.name)] for s in stages)))
+
 
 def pretraining_stages(recipe: ResolvedRecipe) -> list[ResolvedStage]:
     """The trained stages of the last network before finetune."""
     return [s for s in recipe.last_network if s.kind != "finetune" and s.init is None]
+
+
+def _seconds_of_updates(stage: Artifact) -> float:
+    speed = stage.notes["tokens_per_second"]  # 0 after a single update, which compiled
+    return stage.facts["tokens"] / speed if speed else stage.notes["seconds"]

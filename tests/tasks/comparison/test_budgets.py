@@ -1,0 +1,32 @@
+"""Budgets of a comparison on equal terms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.comparison.participants import SeedRun, pretraining_stages
+from tasks.planning.plan import plan_recipe
+from tasks.store.artifacts import Artifact
+from tasks.store.step_names import stage_step
+
+
+def test_the_time_of_a_pre_training_is_that_of_its_updates_without_compiling(
+    tmp_path: Path,
+) -> None:
+    plan = plan_recipe("quickstart")
+    stages = pretraining_stages(plan.recipe)
+    made = {
+        stage_step(stage.name): Artifact(
+            "stage", "", tmp_path, {}, {"tokens": 1000}, "", stage.name, notes, {}, {}, ""
+        )
+        for stage, notes in zip(
+            stages,
+            (
+                {"tokens_per_second": 100.0, "seconds": 70.0},
+                {"tokens_per_second": 50.0, "seconds": 80.0},
+                {"tokens_per_second": 0.0, "seconds": 9.0},  # one update
+            ),
+            strict=True,
+        )
+    }
+    assert SeedRun(plan, 1, made).seconds_of_updates(stages) == 10.0 + 20.0 + 9.0
