@@ -107,8 +107,8 @@ def test_a_stage_trains_updates_and_head_resumes_to_the_same_bits_and_leaves_pla
     for name, array in old.items():
         adapted = name.endswith(("query/kernel", "value/kernel"))
         assert np.array_equal(array, new[name]) is not adapted, name
-    # Two blocks of 32: A and B of two projections each; the head has two labels.
-    assert outcome.trained_weights == 2 * 2 * (32 * 2 + 2 * 32) + 32 * 2 + 2
+    # A block of 32: A and B of two projections; the head has two labels.
+    assert outcome.trained_weights == 2 * (32 * 2 + 2 * 32) + 32 * 2 + 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.stage_model import StageModel
 from tests.conformance.parts import family_of, stage
-from tests.models.training.memory import ONE_LAYER, Recorder, cut_off_after, finetuning
+from tests.models.training.memory import Recorder, cut_off_after, finetuning
 from tests.models.training.test_gradient import weights
 
 
@@ -109,7 +109,6 @@ def test_fgm_adds_the_gradient_at_embeddings_moved_by_epsilon_and_puts_them_back
 
 def test_both_together_beside_a_language_model_resume_to_the_same_bits(tmp_path):
     job = finetuning(
-        network=ONE_LAYER,
         r_drop={"alpha": 2.0},
         fgm={"epsilon": 0.5},
         objectives={"masked_lm": {}},
