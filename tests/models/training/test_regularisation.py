@@ -43,7 +43,7 @@ def test_the_divergence_is_the_mean_of_both_directions():
 def test_r_drop_is_the_plain_loss_without_dropout_and_more_with_it(head, dtype):
     losses = {}
     for dropout in (0.0, 0.3):
-        made = stage(family_of(head), (), head, dropout=dropout, dtype=dtype)
+        made = stage(family_of(head), (), head, num_layers=1, dropout=dropout, dtype=dtype)
         if not hasattr(made.scorers[head], "divergence"):
             pytest.skip("refused with this head")
         if not dropout and hasattr(made.scorers[head], "dropout"):
@@ -78,7 +78,7 @@ def gradients(model: StageModel, batch: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("head", ["sequence_classification", "multiple_choice"])
 def test_fgm_adds_the_gradient_at_embeddings_moved_by_epsilon_and_puts_them_back(head):
-    made = stage(family_of(head), (), head, dropout=0.0)
+    made = stage(family_of(head), (), head, num_layers=1, dropout=0.0)
     made.scorers[head].dropout.rate = 0.0
     plain, table = StageModel(made.network, made.scorers), made.network.token_embedding.embeddings
     variables = plain.trainable_variables
