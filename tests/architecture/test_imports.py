@@ -94,6 +94,7 @@ def run(code: str) -> str:
     return done.stdout
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Top-level names of everything a file imports, wherever in it."""
     names: set[str] = set()

@@ -53,7 +53,8 @@ def prepared(name: str, folder: Path, overlap: str = "drop_from_train") -> Count
         ("speeches_en", 124, 0),
         ("trial_reports", 1912, 0),
         ("novels_zh", 292, 0),
-        ("reviews_zh", 60_484, 0),
+        # Half a minute; that as many rows are read is tested below, of reviews_zh_categories.
+        pytest.param("reviews_zh", 60_484, 0, marks=pytest.mark.slow),
     ],
 )
 def test_corpora_are_read_whole(name: str, read: int, quarantined: int, tmp_path: Path):

@@ -11,7 +11,7 @@ from tests.flows.own_project import Project
 from tests.flows.person import Listener, Person, end_all
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A project and a home in which the good corpus was trained on once."""
     project = Project(tmp_path_factory.mktemp("project") / "项目 one's own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,10 @@ COLUMNS = {"text": "text", "label": "label"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def labelled(desk: Desk) -> None:
-    """The good rows, trained on once."""
+def labelled(desk: Desk) -> Iterator[None]:
+    """The good rows, trained on once, and found as they were when all faults have been met."""
     desk.holds(desk.on_rows(GOOD), 0)
-
-
-def put_right(desk: Desk) -> None:
+    yield
     desk.put_right(lambda: desk.on_rows(GOOD))
 
 
@@ -53,7 +52,6 @@ def test_a_label_that_only_test_rows_have_is_named_by_id(desk: Desk):
         "label `neutral`, split test, id r304", "Labels of train: `kitchen`, `weather`",
         "Correct the label",
     )  # fmt: skip
-    put_right(desk)
 
 
 def test_no_dev_rows_to_keep_the_best_weights_by_are_told_before_any_work(desk: Desk):
@@ -70,6 +68,7 @@ def test_no_dev_rows_to_keep_the_best_weights_by_are_told_before_any_work(desk: 
 def test_a_renamed_label_reaches_the_model_that_is_served(desk: Desk):
     """Rows are stored by numbers of labels; the names of these numbers decide as much."""
     good = desk.on_rows(GOOD)
+    assert good.json["stages"][-1]["status"] == "reused"
     train, test = (
         lines({**one, "label": one["label"].replace("kitchen", "galley")} for one in some)
         for some in (TRAIN, TEST)
@@ -85,7 +84,6 @@ def test_a_renamed_label_reaches_the_model_that_is_served(desk: Desk):
         "galley",
         "weather",
     ]
-    put_right(desk)
 
 
 def test_the_same_text_with_two_labels_is_listed_by_id_and_counted(desk: Desk):
@@ -102,7 +100,6 @@ def test_the_same_text_with_two_labels_is_listed_by_id_and_counted(desk: Desk):
     card = newest_page(desk.home, "on-trial-stage-finetune")
     head, _, values = [line for line in card.splitlines() if line.startswith("|")][:3]
     assert dict(zip(cells(head), cells(values), strict=True))["contradictory rows"] == "2"
-    put_right(desk)
 
 
 def newest_page(home: Path, key: str) -> str:
@@ -131,7 +128,6 @@ def test_labels_that_differ_by_case_blank_or_width_are_shown_together(desk: Desk
         "5 labels, of which some differ only in case, spaces or width",
         "`kitchen` .90 rows. ~ `Kitchen` .3 rows. ~ `kitchen␠` .3 rows. ~ `ｋｉｔｃｈｅｎ` .3 rows",
     )  # fmt: skip
-    put_right(desk)
 
 
 def test_labels_of_several_types_are_counted_and_never_cast(desk: Desk):
@@ -142,7 +138,6 @@ def test_labels_of_several_types_are_counted_and_never_cast(desk: Desk):
         r"labels of one type, got 3: float \(30 rows, first at data/train\.jsonl:3\), "
         r"integer \(60 rows, first at data/train\.jsonl:1\), text \(90 rows",
     )  # fmt: skip
-    put_right(desk)
 
 
 def test_training_rows_that_are_test_rows_too_are_refused_where_the_recipe_says_so(desk: Desk):
@@ -151,4 +146,3 @@ def test_training_rows_that_are_test_rows_too_are_refused_where_the_recipe_says_
     desk.holds(
         answer, 3, "source rows: 6 training rows have a text of dev or test: r0 = test again-r0"
     )
-    put_right(desk)

@@ -212,8 +212,12 @@ def test_files_that_were_altered_are_refused_and_never_run(office: Office):
     assert not ran.exists()
 
 
+@pytest.mark.slow
 def test_a_machine_that_computes_other_weights_registers_its_own(office: Office, tmp_path: Path):
-    """Two machines, two homes, one MLflow: same keys, as keys leave the processor out."""
+    """Two machines, two homes, one MLflow: same keys, as keys leave the processor out.
+
+    With made-up weights the same is tested in tests/tasks/registry/test_registry.py.
+    """
     database = f"sqlite:///{office.home / 'mlflow.db'}"
     # What oneDNN computes with older instructions differs in the last bits. They must know the
     # precision: where AMX makes it bfloat16, oneDNN aborts with those that don't.

@@ -41,9 +41,10 @@ def in_chinese(count: int, seed: int = 3) -> list[dict[str, str]]:
     return [{**one, "text": f"{one['text']}{CANARY}。"} for one in chinese(count, seed)]
 
 
-def test_special_tokens_written_in_a_text_are_spelled_in_pieces(desk: Desk):
-    """S18; of the served model tests/models/interchange says the same."""
-    answer = desk.on_corpus(altered(". ", ". [MASK] [SEP] [CLS] [PAD] [UNK] <extra_id_0> </s> "))
+def test_special_tokens_are_spelled_in_pieces_and_invisible_characters_removed(desk: Desk):
+    """S18 and S20 in one corpus; of the served model tests/models/interchange says the same."""
+    special = "[MASK] [SEP] [CLS] [PAD] [UNK] <extra_id_0> </s>"
+    answer = desk.on_corpus(altered(". ", f". {special} do\0se\u202e\u200b\x1b[2J "))
     desk.holds(answer, 0)
     assert desk.promise(answer, "special_tokens_none")["failed_count"] == len(GOOD)
     corpus = tokens(desk, answer)
@@ -55,27 +56,6 @@ def test_special_tokens_written_in_a_text_are_spelled_in_pieces(desk: Desk):
         assert not ids & set(range(5))
         assert vocabulary.index("[") in ids
 
-
-def test_one_endless_word_is_set_aside_at_no_cost(desk: Desk):
-    """S19."""
-    blob = base64.b64encode(random.Random(1).randbytes(1_500_000)).decode()
-    plain = documents(400, 20_000)
-    with cost_of(desk.listener.process.pid) as without:
-        answer = desk.on_corpus(lines(plain))
-    desk.holds(answer, 0)
-    with cost_of(desk.listener.process.pid) as with_it:
-        answer = desk.on_corpus(lines([*plain, {"id": "b64", "text": blob}]))
-    desk.holds(answer, 0, r"contract mine .*1 of 401 rows")
-    assert desk.promise(answer, "words_bounded")["failed_ids"] == ["b64"]
-    assert "b64" not in tokens(desk, answer).ids
-    assert with_it.peak < 1.2 * without.peak
-    assert with_it.seconds < 1.2 * without.seconds
-
-
-def test_invisible_and_steering_characters_are_removed_and_counted_by_kind(desk: Desk):
-    """S20."""
-    answer = desk.on_corpus(altered(". ", ". do\0se\u202e\u200b\x1b[2J "))
-    desk.holds(answer, 0)
     counts = desk.counts(answer)
     sentences = sum(one["text"].count(". ") for one in GOOD)
     assert counts["characters_removed"] == {
@@ -92,6 +72,22 @@ def test_invisible_and_steering_characters_are_removed_and_counted_by_kind(desk:
     for path in desk.home.rglob("*"):
         if path.suffix in (".log", ".json", ".jsonl", ".md", ".html", ".txt", ".db"):
             assert b"\x1b[2J" not in path.read_bytes(), path
+
+
+def test_one_endless_word_is_set_aside_at_no_cost(desk: Desk):
+    """S19."""
+    blob = base64.b64encode(random.Random(1).randbytes(1_500_000)).decode()
+    plain = documents(400, 20_000)
+    with cost_of(desk.listener.process.pid) as without:
+        answer = desk.on_corpus(lines(plain))
+    desk.holds(answer, 0)
+    with cost_of(desk.listener.process.pid) as with_it:
+        answer = desk.on_corpus(lines([*plain, {"id": "b64", "text": blob}]))
+    desk.holds(answer, 0, r"contract mine .*1 of 401 rows")
+    assert desk.promise(answer, "words_bounded")["failed_ids"] == ["b64"]
+    assert "b64" not in tokens(desk, answer).ids
+    assert with_it.peak < 1.2 * without.peak
+    assert with_it.seconds < 1.2 * without.seconds
 
 
 def test_an_encoding_that_is_not_the_announced_one_is_named_and_once_set_changes_nothing(

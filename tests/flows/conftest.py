@@ -42,7 +42,7 @@ def wait_for(address: str, process: subprocess.Popen, seconds: float = 120) -> N
     raise AssertionError(f"no answer from {address} within {seconds} s")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prefect server with a scheduler, on loopback: its API's address."""
     home = tmp_path_factory.mktemp("prefect-server")
@@ -101,7 +101,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     end_all(home)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def someone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     """Who runs recipes that have nothing to do with each other, in one home."""
     home = tmp_path_factory.mktemp("home") / "a home's"

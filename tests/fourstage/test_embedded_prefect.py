@@ -51,10 +51,13 @@ def bringing(home: Path, folder: Path = REPOSITORY) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-P", "-c", BRING], env=environment, cwd=folder)
 
 
-def test_two_first_starts_at_once_make_the_database_one_after_the_other(home: Path):
+def test_two_first_starts_at_once_make_the_database_one_after_the_other(home: Path, tmp_path: Path):
+    """One in a folder whose files have names of packages, which are not imported."""
+    for name in ("prefect.py", "secrets.py", "uvicorn.py"):
+        (tmp_path / name).write_text("raise SystemExit('this is not the package')")
     with open(home / "prefect.lock", "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        both = [bringing(home) for _ in range(2)]
+        both = [bringing(home), bringing(home, tmp_path)]
         time.sleep(3)
         assert [process.poll() for process in both] == [None, None]
         assert not (home / "prefect" / "prefect.db").exists()
@@ -93,12 +96,6 @@ def test_a_server_that_ends_as_it_starts_is_told_from_one_that_is_slow(home, mon
         with pytest.raises(EnvironmentFault, match=f"{said}.*\n.*\n.*ImportError: no such thing"):
             embedded_prefect._wait_for(guard, "http://127.0.0.1:9", log)
         guard.communicate()
-
-
-def test_files_of_the_current_folder_with_names_of_packages_are_not_imported(home, tmp_path):
-    for name in ("prefect.py", "secrets.py", "uvicorn.py"):
-        (tmp_path / name).write_text("raise SystemExit('this is not the package')")
-    assert bringing(home, tmp_path).wait(180) == 0
 
 
 def plant(database: Path) -> None:

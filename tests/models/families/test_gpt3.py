@@ -12,6 +12,7 @@ from models.families.gpt3 import Gpt3
 from tests.models.weightless import weightless
 
 SMALL = {"vocabulary_size": 20, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16}
+PUBLISHED = {"small": 125, "medium": 356, "large": 760}  # table 2.1; medium: "350M"
 
 
 def seen(network: Gpt3, features: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -47,8 +48,7 @@ def test_layers_see_in_turn_everything_before_and_a_band(band):
 
 
 def test_the_smallest_has_125_million_parameters():
-    published = {"small": 125, "medium": 356, "large": 760}  # table 2.1; medium: "350M"
-    for size, millions in published.items():
+    for size, millions in PUBLISHED.items():
         settings = catalogue.literals("families", "gpt3")["SIZES"][size]
         with weightless():
             network = Gpt3(vocabulary_size=50_257, **settings)

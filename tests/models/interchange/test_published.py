@@ -23,17 +23,37 @@ GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def convert(address: str, home: Path, **environment: str) -> tuple[int, str]:
-    done = subprocess.run(
+def converting(address: str, home: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, "-m", "fourstage.command", "convert", address, str(home / "out")],
         cwd=REPOSITORY,
         env=os.environ | {"FOURSTAGE_HOME": str(home)} | environment,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
     )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stderr
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said
+    return process.returncode, said
+
+
+def convert(address: str, home: Path, **environment: str) -> tuple[int, str]:
+    return ended(converting(address, home, **environment))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unreachable(tmp_path_factory) -> Iterator[dict[Path, subprocess.Popen[str]]]:
+    """Two without a network, by home, begun before all others: one tries for half a minute."""
+    started = {}
+    for environment in ({"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}):
+        home = tmp_path_factory.mktemp("home")
+        started[home] = converting(f"hf:owner/name@{COMMIT}", home, **environment)
+    yield started
+    for process in started.values():
+        process.kill()
 
 
 def test_a_folder_is_itself(tmp_path):
@@ -48,15 +68,6 @@ def test_a_branch_or_nothing_is_no_commit(address):
         RecipeError, match=r"expected hf:owner/name@commit \(a commit, not a branch"
     ):
         published_folder(address)
-
-
-def test_without_a_network_it_is_said_what_to_do(tmp_path):
-    for environment in ({"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}):
-        code, said = convert(f"hf:owner/name@{COMMIT}", tmp_path, **environment)
-        assert code == 1, said
-        assert "the hub cannot be reached and the files are not in" in said
-        assert "folder:path" in said
-        assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("body", [b"<html>Who are you?</html>", b"{}", b"[1]"])
@@ -123,3 +134,13 @@ def test_half_a_download_is_not_taken_for_a_whole_one(hub, tmp_path):
     code, said = convert(f"hf:owner/name@{COMMIT}", tmp_path, HF_HUB_OFFLINE="1")
     assert code == 1, said
     assert "the hub cannot be reached and the files are not in" in said
+
+
+def test_without_a_network_it_is_said_what_to_do(unreachable):
+    """The last one here: meanwhile the others were run."""
+    for home, process in unreachable.items():
+        code, said = ended(process)
+        assert code == 1, said
+        assert "the hub cannot be reached and the files are not in" in said
+        assert "folder:path" in said
+        assert not (home / "out").exists()

@@ -109,7 +109,7 @@ def pretraining(**changes: Any) -> TrainingJob:
     settings: dict[str, Any] = {
         "kind": "general",
         "family": "bert",
-        "network": NETWORK,
+        "network": ONE_LAYER,
         "tokenizer": tokenizer(),
         "phases": [Phase(16, 0.5), Phase(32, 0.5)],
         "batch_size": 8,
@@ -129,7 +129,7 @@ def finetuning(initial: Path | None = None, **changes: Any) -> TrainingJob:
     settings: dict[str, Any] = {
         "kind": "finetune",
         "family": "bert",
-        "network": NETWORK,
+        "network": ONE_LAYER,
         "tokenizer": tokenizer(),
         "phases": [Phase(32)],
         "batch_size": 8,

@@ -23,7 +23,7 @@ WEIGHT = 0.5
 
 def made(head: str, **changes: Any) -> tuple[dict[str, Any], dict[str, np.ndarray], StageModel]:
     """Scorers, one batch, and the model of a head with masked_lm beside it."""
-    network_of_both = network("bert", **changes)
+    network_of_both = network("bert", num_layers=1, **changes)
     data = answered(head)
     names = catalogue.answers_of(head).names(data.answers)
     context = replace(CONTEXT, label_names=names, rows=data)

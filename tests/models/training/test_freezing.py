@@ -16,16 +16,23 @@ from models.training.gradient import train
 from models.training.optimizer import make_optimizer
 from models.training.stage import Budget
 from tests.conformance.parts import network
-from tests.models.training.memory import RULE, Recorder, cut_off_after, finetuning, pretraining
+from tests.models.training.memory import (
+    NETWORK,
+    RULE,
+    Recorder,
+    cut_off_after,
+    finetuning,
+    pretraining,
+)
 from tests.models.training.test_gradient import weights
 
-SHORT = {"budget": Budget("steps", 8), "select": None, "checkpoint_every": 3}
+SHORT = {"network": NETWORK, "budget": Budget("steps", 8), "select": None, "checkpoint_every": 3}
 
 
 @pytest.fixture(scope="module")
 def general(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("general")
-    train(pretraining(budget=Budget("steps", 1)), folder)
+    train(pretraining(network=NETWORK, budget=Budget("steps", 1)), folder)
     return folder
 
 

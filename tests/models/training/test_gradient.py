@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,19 @@ from models.training import checkpoint
 from models.training.gradient import train
 from models.training.job import TrainingJob
 from models.training.stage import Budget, Phase
-from tests.models.training import memory
 from tests.models.training.memory import (
     NETWORK,
     ONE_LAYER,
     Corpus,
     Recorder,
     Rows,
+    cut_off_after,
+    finetuning,
+    pretraining,
     tokenizer,
 )
 
 STILL = {"dropout": 0.0}
-pretraining = partial(memory.pretraining, network=ONE_LAYER)
-finetuning = partial(memory.finetuning, network=ONE_LAYER)
 
 
 class Killed(BaseException):
@@ -124,45 +124,31 @@ def test_killed_again_and_again_it_ends_with_the_same_bits_and_logs_each_step_on
     assert (tmp_path / "config.json").read_bytes() == (folder / "config.json").read_bytes()
 
 
-PROGRAM = """
-import signal, sys
-from pathlib import Path
-from fourstage.errors import Interrupted
-from models.training.gradient import train
-from tests.models.training.test_gradient import KillingAt, pretraining
-before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-try:
-    train(pretraining(checkpoint_every=100), Path(sys.argv[1]), KillingAt(7, signal.SIGTERM))
-except Interrupted as error:
-    print(error)
-    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    sys.exit(error.exit_code)
-"""
-
-
 def test_sigterm_leaves_a_checkpoint_of_that_step_and_the_rest_is_bit_identical(general, tmp_path):
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 143, ran.stderr[-2000:]
-    assert "stopped by SIGTERM at step 7 of 12" in ran.stdout
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    job = pretraining(checkpoint_every=100)
+    with pytest.raises(Interrupted, match="stopped by SIGTERM at step 7 of 12") as caught:
+        train(job, tmp_path, KillingAt(7, signal.SIGTERM))
+    assert caught.value.exit_code == 143
+    assert before == [signal.getsignal(number) for number in numbers]
     assert checkpoint.written_steps(tmp_path / "checkpoints") == [7]
-    train(pretraining(checkpoint_every=100), tmp_path)
+    train(job, tmp_path)
     assert weights(tmp_path) == weights(general[0])
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(general, tmp_path):
-    with pytest.raises(Killed):
-        train(pretraining(), tmp_path, KillingAt(9))
-    assert checkpoint.written_steps(tmp_path / "checkpoints") == [4, 8]
-    path = tmp_path / "checkpoints" / "step-000000008" / checkpoint.ARRAYS
+    folder = shutil.copytree(general[0] / "checkpoints", tmp_path / "checkpoints")
+    assert checkpoint.written_steps(folder) == [8, 12]
+    path = folder / "step-000000012" / checkpoint.ARRAYS
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     report = Recorder()
     train(pretraining(), tmp_path, report)
     assert weights(tmp_path) == weights(general[0])
-    assert [row["step"] for row in report.rows] == [9, 10, 11, 12]  # the first 8 were handed on
+    assert report.calls == 4
+    assert not report.rows  # they were handed on before
 
 
 def test_a_deadline_and_ctrl_c_stop_with_a_checkpoint(tmp_path):
@@ -184,17 +170,20 @@ def test_files_that_take_more_than_is_left_stop_it_with_a_checkpoint(tmp_path):
     train(pretraining(most_bytes=1e9, phases=[Phase(16)]), tmp_path)
 
 
+def accumulating(initial: Path) -> TrainingJob:
+    return finetuning(initial, micro_batches=2, checkpoint_every=20)
+
+
 @pytest.fixture(scope="module")
 def finetuned(general, tmp_path_factory) -> tuple[Path, object]:
     folder = tmp_path_factory.mktemp("finetune")
-    return folder, train(finetuning(general[0], micro_batches=2), folder)
+    return folder, train(accumulating(general[0]), folder)
 
 
 def test_a_finetune_stage_with_accumulation_resumes_to_the_same_bits(general, finetuned, tmp_path):
-    job = finetuning(general[0], micro_batches=2)
-    with pytest.raises(Killed):  # between two evaluations; `test_wide.py` dies before the first
-        train(job, tmp_path, KillingAt(19))
-    outcome = train(job, tmp_path)
+    # Between two evaluations; in `test_wide.py` it dies before the first.
+    cut_off_after(20, finetuned[0], tmp_path)
+    outcome = train(accumulating(general[0]), tmp_path)
     assert weights(tmp_path) == weights(finetuned[0])
     assert outcome.metrics["selection"] == finetuned[1].metrics["selection"]
 
@@ -330,7 +319,7 @@ def test_what_cannot_be_trained_is_refused(job, error, message, tmp_path):
 
 
 def deep(**changes: Any) -> TrainingJob:
-    return memory.pretraining(network=NETWORK | STILL, **changes)
+    return pretraining(network=NETWORK | STILL, **changes)
 
 
 def twenty_steps(initial: Path) -> TrainingJob:

@@ -9,7 +9,6 @@ from models.evaluation.predict import predict
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tests.models.training.memory import (
-    ONE_LAYER,
     Corpus,
     Rows,
     finetuning,
@@ -17,7 +16,7 @@ from tests.models.training.memory import (
     tokenizer,
 )
 
-SHORT = {"network": ONE_LAYER, "phases": [Phase(16)], "budget": Budget("steps", 2)}
+SHORT = {"phases": [Phase(16)], "budget": Budget("steps", 2)}
 
 
 def functions() -> int:

@@ -18,7 +18,7 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.stage_model import StageModel
 from tests.conformance.parts import family_of, stage
-from tests.models.training.memory import ONE_LAYER, Recorder, cut_off_after, finetuning
+from tests.models.training.memory import Recorder, cut_off_after, finetuning
 from tests.models.training.test_gradient import weights
 
 
@@ -43,7 +43,7 @@ def test_the_divergence_is_the_mean_of_both_directions():
 def test_r_drop_is_the_plain_loss_without_dropout_and_more_with_it(head, dtype):
     losses = {}
     for dropout in (0.0, 0.3):
-        made = stage(family_of(head), (), head, dropout=dropout, dtype=dtype)
+        made = stage(family_of(head), (), head, num_layers=1, dropout=dropout, dtype=dtype)
         if not hasattr(made.scorers[head], "divergence"):
             pytest.skip("refused with this head")
         if not dropout and hasattr(made.scorers[head], "dropout"):
@@ -78,7 +78,7 @@ def gradients(model: StageModel, batch: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("head", ["sequence_classification", "multiple_choice"])
 def test_fgm_adds_the_gradient_at_embeddings_moved_by_epsilon_and_puts_them_back(head):
-    made = stage(family_of(head), (), head, dropout=0.0)
+    made = stage(family_of(head), (), head, num_layers=1, dropout=0.0)
     made.scorers[head].dropout.rate = 0.0
     plain, table = StageModel(made.network, made.scorers), made.network.token_embedding.embeddings
     variables = plain.trainable_variables
@@ -109,7 +109,6 @@ def test_fgm_adds_the_gradient_at_embeddings_moved_by_epsilon_and_puts_them_back
 
 def test_both_together_beside_a_language_model_resume_to_the_same_bits(tmp_path):
     job = finetuning(
-        network=ONE_LAYER,
         r_drop={"alpha": 2.0},
         fgm={"epsilon": 0.5},
         objectives={"masked_lm": {}},

@@ -25,9 +25,10 @@ STILL = {"adamw": {"peak_learning_rate": 1e-12, "warmup": 0.0}}
 def test_the_top_block_and_the_pooler_begin_as_drawn_by_the_seed_and_the_rest_as_before(
     tmp_path: Path,
 ) -> None:
-    train(pretraining(budget=Budget("steps", 1)), tmp_path / "general")
+    train(pretraining(network=NETWORK, budget=Budget("steps", 1)), tmp_path / "general")
     job = finetuning(
         tmp_path / "general",
+        network=NETWORK,
         reinitialise=1,
         budget=Budget("steps", 1),
         optimizer=STILL,

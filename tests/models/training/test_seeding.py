@@ -10,7 +10,7 @@ from pathlib import Path
 
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
-from tests.models.training.memory import ONE_LAYER, pretraining
+from tests.models.training.memory import pretraining
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def somebody_draws() -> Iterator[None]:
 
 
 def test_a_thread_that_draws_random_numbers_changes_no_weight(tmp_path: Path):
-    job = pretraining(network=ONE_LAYER, phases=[Phase(16)], budget=Budget("steps", 3))
+    job = pretraining(phases=[Phase(16)], budget=Budget("steps", 3))
     train(job, tmp_path / "alone")
     with somebody_draws():
         train(job, tmp_path / "in company")

@@ -33,25 +33,9 @@ from tasks.store.steps import (
     why,
 )
 from tests.flows.own_project import Project, recipe, stages
+from tests.tasks.store.step_keys import keys
 
-# Every step's key, its inputs being entries of fixed digests: nothing has to be made for it.
-KEYS = """
-import json, sys
-from pathlib import Path
-from fourstage.digests import digest
-from tasks.store.artifacts import Artifact
-from tasks.planning.plan import plan_recipe
-from tasks.store.steps import bind
-
-for path in sys.argv[1:]:
-    made, keys = {}, {}
-    for name, step in plan_recipe(path).steps.items():
-        bound = bind(step, made)
-        keys[name] = bound.key
-        rest = (bound.key, name, {}, {}, {}, "")
-        made[name] = Artifact(step.kind, digest(name), Path(), {}, {}, *rest)
-    print(json.dumps(keys))
-"""
+STEP_KEYS = Path(__file__).with_name("step_keys.py")
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +43,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(tmp_path_factory.mktemp("project") / "own")
 
 
-def keys_of(
-    *paths: Path, home: Path, hash_seed: str = "0", clone: Path = REPOSITORY
-) -> list[dict[str, str]]:
-    """Every step's key by name, for each recipe, told by a process of its own."""
+def keys_elsewhere(
+    path: Path, home: Path, hash_seed: str = "0", clone: Path = REPOSITORY
+) -> dict[str, str]:
+    """`keys`, told by a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", KEYS, *map(str, paths)],
-        cwd=paths[0].parent.parent,
+        [sys.executable, str(STEP_KEYS), str(path)],
+        cwd=path.parent.parent,
         env={
             "PATH": "",
             "PYTHONPATH": str(clone),
@@ -76,7 +60,7 @@ def keys_of(
         text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return json.loads(done.stdout)
 
 
 def reversed_keys(value: Any) -> Any:
@@ -98,7 +82,7 @@ def test_keys_are_the_same_in_every_process_and_for_every_order(project: Project
         ],
     )
     path = project.recipe(two)
-    (golden,) = keys_of(path, home=tmp_path / "a")
+    golden = keys_elsewhere(path, home=tmp_path / "a")
     assert {"corpus notes", "tokens rows", "stage finetune", "evaluation"} <= set(golden)
     assert len(set(golden.values())) == len(golden)
     for file in [path, *(project.folder / "sources").iterdir()]:
@@ -106,10 +90,8 @@ def test_keys_are_the_same_in_every_process_and_for_every_order(project: Project
         file.write_text(yaml.safe_dump(turned, sort_keys=False), encoding="utf-8")
     assert path.read_text(encoding="utf-8").startswith("promote:")
     # Another process, home and folder; another order of names in memory and in every file.
-    assert keys_of(path, home=tmp_path / "别 b", hash_seed="12345") == [golden]
-    copy = tmp_path / "elsewhere 别处"
-    shutil.copytree(project.folder, copy)
-    assert keys_of(copy / "recipes" / "two.yaml", home=tmp_path / "a") == [golden]
+    copy = shutil.copytree(project.folder, tmp_path / "elsewhere 别处") / "recipes" / "two.yaml"
+    assert keys_elsewhere(copy, home=tmp_path / "别 b", hash_seed="12345") == golden
 
 
 CHANGES: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...] | None]] = [
@@ -137,25 +119,26 @@ CHANGES: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...] | None]] = 
 ]
 
 
-def test_a_key_changes_with_what_decides_its_outputs_and_with_nothing_else(project, tmp_path):
+@pytest.mark.usefixtures("home")
+def test_a_key_changes_with_what_decides_its_outputs_and_with_nothing_else(project):
     """Gate and limits decide no output: None means that every key stays."""
-    paths = [project.recipe(recipe("before"))]
-    paths += [project.recipe(recipe(f"r{n}", **c)) for n, (c, _, _) in enumerate(CHANGES)]
-    before, *found = keys_of(*paths, home=tmp_path)
-    for after, (change, changed, kept) in zip(found, CHANGES, strict=True):
+    before = keys(project.recipe(recipe("before")))
+    for number, (change, changed, kept) in enumerate(CHANGES):
+        after = keys(project.recipe(recipe(f"r{number}", **change)))
         assert all(before[name] != after[name] for name in changed), change
         assert all(before[name] == after[name] for name in (kept or before)), change
 
 
-def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project, tmp_path: Path):
+@pytest.mark.usefixtures("home")
+def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project):
     path = project.recipe(recipe("text"))
-    (before,) = keys_of(path, home=tmp_path)
+    before = keys(path)
     notes = project.folder / "data" / "notes.jsonl"
     text = notes.read_text(encoding="utf-8")
     notes.write_text(text, encoding="utf-8")
-    assert keys_of(path, home=tmp_path) == [before]
+    assert keys(path) == before
     notes.write_text(text + '{"id": "one-more", "text": "One more."}\n', encoding="utf-8")
-    (after,) = keys_of(path, home=tmp_path)
+    after = keys(path)
     notes.write_text(text, encoding="utf-8")
     assert after["corpus notes"] != before["corpus notes"]
     assert after["corpus letters"] == before["corpus letters"]
@@ -216,6 +199,7 @@ def with_another_function(tree: ast.Module) -> None:
     function.body += ast.parse("0").body
 
 
+@pytest.mark.usefixtures("home")
 def test_code_flips_the_steps_that_can_reach_it_and_its_layout_flips_none(
     project: Project, tmp_path: Path
 ):
@@ -226,15 +210,15 @@ def test_code_flips_the_steps_that_can_reach_it_and_its_layout_flips_none(
             REPOSITORY / room, clone / room, ignore=shutil.ignore_patterns("__pycache__")
         )
     path = project.recipe(recipe("code"))
-    (before,) = keys_of(path, home=tmp_path)
+    before = keys(path)
     for file in clone.rglob("*.py"):
         rewritten(file, with_other_docstrings)
-    assert keys_of(path, home=tmp_path, clone=clone) == [before]
+    assert keys_elsewhere(path, tmp_path, clone=clone) == before
     for reached in REACHED_BY:
         texts = {name: (clone / name).read_text(encoding="utf-8") for name in reached}
         for name in reached:
             rewritten(clone / name, with_another_function)
-        (after,) = keys_of(path, home=tmp_path, clone=clone)
+        after = keys_elsewhere(path, tmp_path, clone=clone)
         assert {s for s in before if before[s] != after[s]} == set().union(*reached.values())
         for name, text in texts.items():
             (clone / name).write_text(text, encoding="utf-8")

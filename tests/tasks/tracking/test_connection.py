@@ -16,11 +16,20 @@ import pytest
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import PAGES
+from tasks.tracking import connection
 from tasks.tracking.connection import connect, made_once
 from tasks.tracking.runs import ensure_experiment
 from tests.answering import answering
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers have one second; the whole time is waited for in tests/faults/test_servers.py."""
+    assert connection.CONNECT_SECONDS <= 10
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_refuses_is_named_with_its_variable(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -34,6 +43,7 @@ def test_a_server_that_refuses_is_named_with_its_variable(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_silent_server_holds_nobody_up(home: Path, monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -164,8 +174,10 @@ def test_what_a_lost_answer_had_made_is_found_and_not_made_again(
     assert len(made) == 1
 
 
-def test_trouble_at_the_first_question_passes(home: Path):
+def test_trouble_at_the_first_question_passes(home: Path, monkeypatch: pytest.MonkeyPatch):
     left = [500, 502, 503]
+    assert sum(connection.PAUSES[: len(left)]) < connection.CONNECT_SECONDS
+    monkeypatch.setattr(connection, "PAUSES", (0.0,) * len(connection.PAUSES))
 
     def answers(request):
         return (left.pop(), {}, b"") if left else (200, {}, b"{}")
