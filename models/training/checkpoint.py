@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from fourstage.errors import EnvironmentFault
+from fourstage.terminal import say
 
 ARRAYS = "state.safetensors"
 DETAILS = "state.json"
@@ -95,11 +96,15 @@ def write(
     return final
 
 
-def newest(folder: Path) -> Checkpoint | None:
-    """The newest intact checkpoint."""
+def newest(
+    folder: Path, usable: Callable[[Checkpoint], bool] = lambda _: True
+) -> Checkpoint | None:
+    """The newest intact checkpoint of those that are usable; damaged ones are told."""
     for step in reversed(written_steps(folder)):
         found = read(folder, step)
-        if isinstance(found, Checkpoint):
+        if not isinstance(found, Checkpoint):
+            say(f"{found}; using the previous checkpoint instead")
+        elif usable(found):
             return found
     return None
 

@@ -26,7 +26,6 @@ from keras.src.random import seed_generator  # Keras has no public way to hand i
 
 from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
 from fourstage.space import taken
-from fourstage.terminal import say
 from models import catalogue
 from models import features as keys
 from models.compilation import jit_compile
@@ -571,7 +570,7 @@ class _Run:
 
     def _start(self) -> _State:
         """Restore the newest intact checkpoint, or load the initial weights."""
-        found = self._whole_checkpoint()
+        found = checkpoint.newest(self.checkpoints, self._best_is_intact)
         if found is None:
             # Starting anew: remove damaged checkpoints, or a later resume could find one.
             shutil.rmtree(self.checkpoints, ignore_errors=True)
@@ -606,19 +605,11 @@ class _Run:
         self._flush()
         return self.state
 
-    def _whole_checkpoint(self) -> checkpoint.Checkpoint | None:
-        """The newest intact checkpoint whose best weights are intact, too."""
-        for step in reversed(checkpoint.written_steps(self.checkpoints)):
-            found = checkpoint.read(self.checkpoints, step)
-            if not isinstance(found, checkpoint.Checkpoint):
-                say(f"{found}; using the previous checkpoint instead")
-                continue
-            best = found.details["best_step"]
-            if best < 0 or isinstance(
-                checkpoint.read(self.checkpoints, best, BEST), checkpoint.Checkpoint
-            ):
-                return found
-        return None
+    def _best_is_intact(self, found: checkpoint.Checkpoint) -> bool:
+        best = found.details["best_step"]
+        return best < 0 or isinstance(
+            checkpoint.read(self.checkpoints, best, BEST), checkpoint.Checkpoint
+        )
 
     def _checkpoint(self) -> None:
         """Write a checkpoint, then report the metrics.

@@ -36,7 +36,7 @@ def test_the_last_two_of_each_series_are_kept(tmp_path):
 
 @pytest.mark.parametrize("name", [checkpoint.ARRAYS, checkpoint.DETAILS])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
-def test_a_damaged_one_gives_way_to_the_one_before(tmp_path, name, damage):
+def test_a_damaged_one_is_told_and_gives_way_to_the_one_before(tmp_path, capsys, name, damage):
     checkpoint.write(tmp_path, 1, ARRAYS, {"n": 1})
     checkpoint.write(tmp_path, 2, ARRAYS, {"n": 2})
     path = tmp_path / "step-000000002" / name
@@ -53,6 +53,7 @@ def test_a_damaged_one_gives_way_to_the_one_before(tmp_path, name, damage):
     found = checkpoint.newest(tmp_path)
     assert found is not None
     assert found.details == {"n": 1}
+    assert "using the previous checkpoint instead" in capsys.readouterr().err
 
 
 def test_one_that_was_never_finished_is_not_there(tmp_path):

@@ -273,7 +273,9 @@ called, made = set(), {}
 
 def watch(frame, event, argument):
     if event == "call" and frame.f_code.co_flags & OPTIMISED:
-        called.add(frame.f_code)
+        # A file that is imported makes its constants, also those that the step does not read.
+        if frame.f_back is None or frame.f_back.f_code.co_name != "<module>":
+            called.add(frame.f_code)
 
 for name, step in plan_recipe(sys.argv[1]).steps.items():
     bound = steps.bind(step, made)
