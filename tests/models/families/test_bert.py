@@ -99,3 +99,75 @@ def test_segments_and_padding_may_be_left_out():
         {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
     )["sequence_output"]
     assert np.array_equal(short, full)
+
+
+def relative(**more: int) -> Bert:
+    size = {"num_layers": 2, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16} | more
+    return Bert(vocabulary_size=50, **size, dropout=0.0, relative_positions=True)
+
+
+def test_distances_take_the_place_of_the_table_of_positions():
+    network = relative()
+    usual = Bert.from_config({**network.get_config(), "relative_positions": False})
+    ours, theirs = named_weights(network), named_weights(usual)
+    assert ours.keys() - theirs.keys() == {"relative_bias/table"}
+    assert theirs.keys() - ours.keys() == {"embeddings/position/embeddings"}
+    assert tuple(ours["relative_bias/table"].shape) == (32, 2)
+    assert Bert.from_config(network.get_config()).relative_positions
+
+
+def test_what_a_token_attends_to_by_distance_alone():
+    network = relative(num_layers=1)
+    weights = {path: variable.numpy() for path, variable in named_weights(network).items()}
+    weights["block_0/attention/query/kernel"][:] = 0.0  # scores are the distances' alone
+    weights["block_0/output/kernel"][:] = 0.0
+    for path, variable in named_weights(network).items():
+        variable.assign(weights[path])
+    ids = np.array([[2, 7, 9, 3, 7]])
+    found = np.array(network({"token_ids": ids})["sequence_output"])[0]
+
+    def norm(x: np.ndarray) -> np.ndarray:
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+
+    x = norm(
+        weights["embeddings/token/embeddings"][ids[0]] + weights["embeddings/segment/embeddings"][0]
+    )
+    distance = np.arange(5)[None] - np.arange(5)[:, None]  # of the token that is seen
+    bucket = np.where(distance > 0, 16 + distance, -distance)
+    scores = np.exp(weights["relative_bias/table"][bucket])  # (5, 5, heads)
+    share = scores / scores.sum(axis=1, keepdims=True)
+    values = (x @ weights["block_0/attention/value/kernel"]).reshape(5, 2, 4)
+    read = np.einsum("tsh,shk->thk", share, values).reshape(5, 8)
+    x = norm(norm(x + read @ weights["block_0/attention/output/kernel"]))
+    np.testing.assert_allclose(found, x, rtol=1e-4, atol=1e-5)
+
+
+def test_with_relative_positions_padding_may_stand_anywhere():
+    network = relative()
+    text = np.array([[2, 7, 9, 3, 11]])
+    alone = np.array(network({"token_ids": text})["sequence_output"])
+    for before in (0, 1, 3):
+        around = ((0, 0), (before, 3 - before))
+        features = {
+            "token_ids": np.pad(text, around),
+            "padding_mask": np.pad(np.ones_like(text), around),
+        }
+        found = np.array(network(features)["sequence_output"])[:, before : before + 5]
+        np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_with_relative_positions_the_last_layer_may_be_read_in_some_places():
+    network = relative()
+    ids = np.array([[2, 7, 9, 3, 11], [2, 8, 8, 3, 0]])
+    features = {"token_ids": ids, "padding_mask": (ids > 0).astype("int32")}
+    everywhere = np.array(network(features)["sequence_output"])
+    at = np.array([[0, 3, 1], [0, 2, 2]], "int32")
+    for given in (features, {"token_ids": ids}):
+        whole = np.array(network(given)["sequence_output"])
+        read = np.array(network({**given, "read_positions": at})["sequence_output"])
+        np.testing.assert_allclose(
+            read, np.take_along_axis(whole, at[:, :, None], axis=1), rtol=1e-4, atol=1e-5
+        )
+    assert not np.allclose(
+        everywhere[1], np.array(network({"token_ids": ids})["sequence_output"])[1]
+    )

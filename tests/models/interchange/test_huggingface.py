@@ -261,12 +261,13 @@ def test_nothing_is_written_over_files_or_left_half_written(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
 
 
-def test_a_bert_whose_norms_precede_is_refused_there_and_as_a_unilm(tmp_path):
+@pytest.mark.parametrize("choice", ["norm_first", "relative_positions"])
+def test_a_bert_that_nobody_else_has_is_refused_there_and_as_a_unilm(tmp_path, choice):
     found = read_checkpoint(GOLDEN / "bert-small")
-    ours = replace(found, settings={**found.settings, "norm_first": True})
-    with pytest.raises(RecipeError, match="norm_first: their bert supports only False"):
+    ours = replace(found, settings={**found.settings, choice: True})
+    with pytest.raises(RecipeError, match=f"{choice}: their bert supports only False"):
         write_checkpoint(ours, tmp_path / "ours")
-    with pytest.raises(RecipeError, match="norm_first: our unilm supports only False"):
+    with pytest.raises(RecipeError, match=f"{choice}: our unilm supports only False"):
         as_unilm(ours)
     assert not list(tmp_path.iterdir())
 
