@@ -110,5 +110,12 @@ def _advice(stage: Mapping[str, Any], said: ResolvedStage, pieces: int | None) -
         if pieces > VOCABULARY:
             few = f"{VOCABULARY // 2:,} to {VOCABULARY:,}"
             advice.append(f"a vocabulary_size of {few} (of Chinese {2 * VOCABULARY:,})")
-    also = " The recipe that `fourstage new` writes has these, with reasons."
-    return f"Give stage {stage['stage']} {'; '.join(advice)}." + (also if advice[1:] else "")
+    told = f"Give stage {stage['stage']} {'; '.join(advice)}."
+    if advice[1:]:
+        told += " The recipe that `fourstage new` writes has these, with reasons."
+    if pieces is not None and said.network.get("relative_positions") is False:
+        told += (
+            " With relative_positions: true among the values of size it learns from less text, but"
+            " Hugging Face has no such network."
+        )
+    return told
