@@ -25,7 +25,7 @@ from models.protocols import Capability
 PROVIDES = ("bidirectional", "segments", "pooled_output")
 NUM_BUCKETS, MAX_DISTANCE = 32, 128  # of relative positions, as in T5
 # Heads prefer some distances from the first update on. From .02, as large as other weights begin, a
-# small network finds its neighbours late (docs/results.md).
+# small network finds its neighbours late (docs/decisions/0075).
 BIAS_STDDEV = 1.0
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},

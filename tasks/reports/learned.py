@@ -115,7 +115,7 @@ def _advice(stage: Mapping[str, Any], said: ResolvedStage, pieces: int | None) -
         told += " The recipe that `fourstage new` writes has these, with reasons."
     if pieces is not None and said.network.get("relative_positions") is False:
         told += (
-            " With relative_positions: true among the values of size it learns from less text, but"
-            " Hugging Face has no such network."
+            " With relative_positions: true among the values of size it predicts better after as"
+            " much text, but Hugging Face has no such network."
         )
     return told
