@@ -26,7 +26,12 @@ INTERRUPTED = 128 + signal.SIGINT
 ENDED = 128 + signal.SIGTERM
 BROKEN_PIPE = 128 + signal.SIGPIPE
 
+# A signal that arrives within `logging` is put off so long and so often; a log that nobody reads
+# can block for ever.
+PUT_OFF_SECONDS, MOST_PUT_OFF = 0.02, 50
+
 _obeyed: int | None = None  # the signal that ends this command
+_put_off = 0
 
 
 class _Ended(BaseException):
@@ -120,8 +125,8 @@ def _said_ended() -> int:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    _obey(number)
-    raise _Ended
+    if _obeys(number, frame):
+        raise _Ended
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:
@@ -131,14 +136,36 @@ def _hang_up(number: int, frame: FrameType | None) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Obey the first Ctrl-C; a second one would only disturb the clean-up."""
-    _obey(number)
-    raise KeyboardInterrupt
+    if _obeys(number, frame):
+        raise KeyboardInterrupt
 
 
-def _obey(number: int) -> None:
-    global _obeyed
+def _obeys(number: int, frame: FrameType | None) -> bool:
+    """Whether to end at once; within `logging`, the signal comes again a moment later.
+
+    An exception between the line that takes a handler's lock and the ``try`` that releases it would
+    leave the lock taken, and every thread that logs during the clean-up would wait for ever.
+    """
+    global _obeyed, _put_off
+    if _is_logging(frame) and _put_off < MOST_PUT_OFF:
+        _put_off += 1
+        to = [threading.main_thread().ident, number]  # it alone wakes up then
+        again = threading.Timer(PUT_OFF_SECONDS, signal.pthread_kill, to)
+        again.daemon = True
+        again.start()
+        return False
     _obeyed = number
     _ignore_interrupts()
+    return True
+
+
+def _is_logging(frame: FrameType | None) -> bool:
+    """Whether a function of `logging` has called what runs in a frame."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "logging":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _ignore_interrupts() -> None:

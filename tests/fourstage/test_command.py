@@ -287,6 +287,50 @@ def test_two_quick_interrupts_end_in_one_line():
     assert err == "fourstage: interrupted; run the same command again to go on\n"
 
 
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_that_arrives_where_a_log_is_written_leaves_no_lock_behind(number, code):
+    """Between taking a handler's lock and the ``try`` that would release it."""
+    code_of = (
+        "import logging, signal, sys, threading, time\n"
+        "from fourstage.command.exits import exit_code_of\n"
+        "class Log(logging.StreamHandler):\n"
+        "    def acquire(self):\n"
+        "        super().acquire()\n"
+        f"        signal.raise_signal(signal.{number})\n"
+        "log = Log(sys.stdout)\n"
+        "logging.getLogger().addHandler(log)\n"
+        "def command():\n    logging.warning('written')\n    time.sleep(30)\n"
+        "code = exit_code_of(command)\n"
+        "def other():\n"
+        "    free = log.lock.acquire(timeout=5)\n    print(free)\n"
+        "    if free: log.lock.release()\n"
+        "thread = threading.Thread(target=other)\nthread.start()\nthread.join()\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code_of], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "written\nTrue\n"
+    assert done.returncode == code
+
+
+def test_a_log_that_blocks_for_ever_does_not_keep_a_signal_off():
+    code_of = (
+        "import logging, signal, sys, time\n"
+        "from fourstage.command.exits import exit_code_of\n"
+        "class Log(logging.StreamHandler):\n"
+        "    def emit(self, record):\n"
+        "        signal.raise_signal(signal.SIGTERM)\n"
+        "        time.sleep(30)\n"
+        "logging.getLogger().addHandler(Log())\n"
+        "sys.exit(exit_code_of(lambda: logging.warning('never written')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code_of], cwd=REPOSITORY, capture_output=True, text=True, timeout=20
+    )
+    assert done.stderr == "fourstage: ended by SIGTERM; run the same command again to go on\n"
+    assert done.returncode == 143
+
+
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [("SIGTERM", 143, "ended by SIGTERM"), ("SIGINT", 130, "interrupted")],
