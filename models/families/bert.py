@@ -12,21 +12,12 @@ small 28,763,648, medium 41,373,184, base 109,482,240, large 335,141,888.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from models import features as keys
-from models.keras_ops import ops
-from models.layers.relative_bias import RelativeBias
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
-NUM_BUCKETS, MAX_DISTANCE = 32, 128  # of relative positions, as in T5
-# Heads prefer some distances from the first update on. From .02, as large as other weights begin, a
-# small network finds its neighbours late (docs/decisions/0075).
-BIAS_STDDEV = 1.0
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
     "mini": {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024},
@@ -46,14 +37,10 @@ class _Config(TransformerConfig):
         norm_first: Whether LayerNorms precede (pre-LN) instead of following (post-LN), with a last
             one behind the blocks (Xiong et al. 2020, arXiv 2002.04745). Hugging Face has no such
             BERT.
-        relative_positions: Whether tokens are told apart by their distance, as in T5 (Raffel et al.
-            2020, arXiv 1910.10683, 2.1), in place of a table of positions. Hugging Face has no such
-            BERT.
     """
 
     num_segments: int = 2
     norm_first: bool = False
-    relative_positions: bool = False
     activation: str = "gelu_tanh"
 
 
@@ -71,35 +58,3 @@ class Bert(TextTransformer):
     config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooled = True
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether there is a table of positions."""
-        return not self.relative_positions
-
-    def make_more(self, config: _Config) -> None:
-        """The relative positions, shared by all blocks."""
-        self.relative_bias = None
-        if config.relative_positions:
-            self.relative_bias = RelativeBias(
-                num_heads=config.num_heads,
-                num_buckets=NUM_BUCKETS,
-                max_distance=MAX_DISTANCE,
-                both_directions=True,
-                stddev=BIAS_STDDEV,
-                name="relative_bias",
-            )
-
-    def build(self, input_shape: Any = None) -> None:
-        """Make the variables, in the order in which they are listed."""
-        super().build(input_shape)
-        if self.relative_bias is not None:
-            self.relative_bias.build()
-
-    def attention_bias(self, features: Mapping[str, Any]) -> Any:
-        """What is padding, (B, 1, 1, T), and relative positions, (B or 1, H, T, T)."""
-        padding = super().attention_bias(features)
-        if self.relative_bias is None:
-            return padding
-        relative = self.relative_bias(length=ops.shape(features[keys.TOKEN_IDS])[1])
-        return relative if padding is None else relative + padding

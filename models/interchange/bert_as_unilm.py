@@ -10,7 +10,6 @@ from models.modes import SEGMENT_ROWS
 
 FAMILY = "unilm"
 SEGMENTS = "embeddings/segment/embeddings"
-CHOICES = ("norm_first", "relative_positions")  # of a BERT that a UniLM has not
 
 
 def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
@@ -23,8 +22,7 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
         bert: A BERT with two segments, or with the six of a UniLM.
 
     Raises:
-        RecipeError: It is of another family, has another number of segments, is pre-LN, or has
-            relative positions.
+        RecipeError: It is of another family, has another number of segments, or is pre-LN.
 
     Reference:
         ``modeling.py`` of microsoft/unilm, where a checkpoint with two segments is loaded.
@@ -36,9 +34,8 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
             f"expected a bert with 2 or {rows} segments to start {FAMILY} from, got a"
             f" {bert.family} with {given or 'no'} segments"
         )
-    for choice in CHOICES:
-        if bert.settings.get(choice):
-            raise RecipeError(f"{choice}: our {FAMILY} supports only False, this bert has True")
+    if bert.settings.get("norm_first"):
+        raise RecipeError(f"norm_first: our {FAMILY} supports only False, this bert has True")
     network = dict(bert.network)
     if given != rows and SEGMENTS in network:
         source: dict[int, int] = {}
@@ -54,5 +51,6 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
             for part, weights in parts.items()
             for name, array in weights.items()
         }
-    settings = {k: v for k, v in bert.settings.items() if k not in CHOICES} | {"num_segments": rows}
+    settings = {**bert.settings, "num_segments": rows}
+    settings.pop("norm_first", None)  # its blocks have no such choice
     return replace(bert, family=FAMILY, settings=settings, network=network, heads=heads)

@@ -200,7 +200,7 @@ class TextTransformer(keras.Model):
         return None
 
     def attention_bias(self, features: Mapping[str, Any]) -> Any:
-        """What is added to the scores of attention, (B, 1 or H, 1 or T, T); None for nothing.
+        """What is added to the scores of attention, (B, 1, 1 or T, T); None for nothing.
 
         A family in which not every position sees every other makes its mask here, in the graph.
         """
@@ -248,7 +248,8 @@ class TextTransformer(keras.Model):
             x = self.blocks[number](x, bias=own, training=training)
         at = features.get(keys.READ_POSITIONS)
         if at is not None and bias is not None and bias.shape[2] != 1:
-            bias = _where_read(bias, at)
+            everywhere = ops.broadcast_to(bias[:, 0], (ops.shape(at)[0], *ops.shape(bias)[2:]))
+            bias = gather_positions(everywhere, at)[:, None]  # (B, 1, R, T)
         x = self.blocks[last](x, bias=bias, at=at, training=training)
         if self.final_norm is not None:
             x = self.final_norm(x)
@@ -261,12 +262,3 @@ class TextTransformer(keras.Model):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, as plain JSON values."""
         return {**self._arguments, "dtype": self.dtype_policy.name, "name": self.name}
-
-
-def _where_read(bias: Any, at: Any) -> Any:
-    """Rows of a bias (B or 1, 1 or H, T, T) where the last layer is read, (B, 1 or H, R, T)."""
-    rows, (_, heads, *square) = ops.shape(at)[0], ops.shape(bias)
-    by_head = ops.transpose(ops.broadcast_to(bias, (rows, heads, *square)), (0, 2, 1, 3))
-    read = gather_positions(ops.reshape(by_head, (rows, square[0], -1)), at)
-    shape = (rows, ops.shape(at)[1], heads, square[1])
-    return ops.transpose(ops.reshape(read, shape), (0, 2, 1, 3))

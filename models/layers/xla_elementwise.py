@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 
-def xla_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+def xla_elementwise(function: Callable[..., Any], trained: int | None = None) -> Callable[..., Any]:
     """Compile `function` and its gradient, for TensorFlow on CPU.
 
     The gradient recomputes the forward pass, which is cheaper than storing the intermediate values.
@@ -21,6 +21,7 @@ def xla_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         function: A function from tensors to one tensor, without variables and without random
             numbers (very slow in XLA).
+        trained: How many of its arguments have a gradient, from the first; None for all.
 
     Returns:
         A function with the same results up to rounding; `function` itself on other backends.
@@ -33,14 +34,16 @@ def xla_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @tf.function(jit_compile=True)
     def backward(arguments: tuple[Any, ...], upstream: Any) -> list[Any]:
+        watched = arguments[:trained]
         with tf.GradientTape() as tape:
-            tape.watch(arguments)
+            tape.watch(watched)
             result = function(*arguments)
-        return tape.gradient(result, arguments, output_gradients=upstream)
+        return tape.gradient(result, watched, output_gradients=upstream)
 
     @tf.custom_gradient
     def compiled(*arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
-        return forward(*arguments), lambda upstream: backward(arguments, upstream)
+        fixed = [None] * len(arguments[trained:]) if trained is not None else []
+        return forward(*arguments), lambda upstream: [*backward(arguments, upstream), *fixed]
 
     def choose(*arguments: Any) -> Any:
         if tf.config.list_physical_devices("GPU"):

@@ -101,6 +101,8 @@ def _advice(stage: Mapping[str, Any], said: ResolvedStage, pieces: int | None) -
     more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < 0.9 * TOKENS else ""
     advice = [f"a larger budget{more}"]
     if pieces is not None:
+        if said.family == "bert":
+            advice.append("family: roformer, which learns from less text")
         if said.phases[0].sequence_length > SHORT_WINDOW:
             advice.append("short windows first (phases of 16, then 32 and 64 tokens)")
         if said.objectives.get("masked_lm", {}).get("rate", HIDDEN) < HIDDEN:
@@ -113,9 +115,4 @@ def _advice(stage: Mapping[str, Any], said: ResolvedStage, pieces: int | None) -
     told = f"Give stage {stage['stage']} {'; '.join(advice)}."
     if advice[1:]:
         told += " The recipe that `fourstage new` writes has these, with reasons."
-    if pieces is not None and said.network.get("relative_positions") is False:
-        told += (
-            " With relative_positions: true among the values of size it predicts better after as"
-            " much text, but Hugging Face has no such network."
-        )
     return told

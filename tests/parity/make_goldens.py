@@ -128,6 +128,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "next_sentence_label",
         "seq_relationship_logits",
     ),
+    "roformer": ("RoFormerForMaskedLM", SIZE, "", ""),
     "gpt": ("OpenAIGPTLMHeadModel", GPT, "", ""),
     "gpt2": ("GPT2LMHeadModel", GPT | {"n_inner": 64}, "", ""),
 }
@@ -698,6 +699,8 @@ def main(wanted: list[str]) -> None:
                 generator = torch.Generator().manual_seed(7)
                 with torch.no_grad():
                     for _, parameter in model.named_parameters():
+                        if not parameter.requires_grad:  # RoFormer's table of sines
+                            continue
                         drawn = torch.randn(parameter.shape, generator=generator)
                         parameter.copy_(drawn * deviation)
                 if activation == ACTIVATIONS[0]:

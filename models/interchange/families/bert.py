@@ -43,5 +43,5 @@ ARCHITECTURE = Architecture(
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
     demanded=DEMANDED,
-    fixed={"norm_first": False, "relative_positions": False},
+    fixed={"norm_first": False},
 )

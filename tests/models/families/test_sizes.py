@@ -23,6 +23,7 @@ PUBLISHED = {
     ("bart", "large", 50_265): 406_291_456 - 2 * 2 * 1024,
     ("roberta", "base", 50_265): 124_055_040 - 2 * 768,
     ("roberta", "large", 50_265): 354_310_144 - 2 * 1024,
+    ("roformer", "base", 50_000): 123_555_840 - 1536 * 64,  # their table of sines, which is fixed
     ("albert", "base", 30_000): 11_683_584,
     ("albert", "large", 30_000): 17_683_968,
     ("albert", "xlarge", 30_000): 58_724_864,

@@ -22,6 +22,7 @@ from models.tokenizers.wordpiece import WordPiece
 
 GOLDEN = Path(__file__).parents[2] / "parity" / "golden"
 NAMES = sorted(path.name for path in GOLDEN.iterdir() if path.name.endswith("-large"))
+COMPUTED = ("roformer.encoder.embed_positions.weight",)  # their class makes it itself
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "good", "##s", "好", "书", "!")
 
 
@@ -53,6 +54,8 @@ def test_what_transformers_wrote_is_written_again_tensor_for_tensor(name, tmp_pa
     assert found.notes == ("no tokenizer: no vocab.txt, no merges.txt and no tokenizer.json",)
     assert write_checkpoint(found, tmp_path / "ours") == ()
     theirs, ours = tensors(GOLDEN / name), tensors(tmp_path / "ours")
+    for computed in COMPUTED:
+        theirs.pop(computed, None)
     assert set(ours) == set(theirs)
     for key, value in theirs.items():
         if name.startswith("roberta") and "position_embeddings" in key:
@@ -261,13 +264,12 @@ def test_nothing_is_written_over_files_or_left_half_written(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
 
 
-@pytest.mark.parametrize("choice", ["norm_first", "relative_positions"])
-def test_a_bert_that_nobody_else_has_is_refused_there_and_as_a_unilm(tmp_path, choice):
+def test_a_bert_that_nobody_else_has_is_refused_there_and_as_a_unilm(tmp_path):
     found = read_checkpoint(GOLDEN / "bert-small")
-    ours = replace(found, settings={**found.settings, choice: True})
-    with pytest.raises(RecipeError, match=f"{choice}: their bert supports only False"):
+    ours = replace(found, settings={**found.settings, "norm_first": True})
+    with pytest.raises(RecipeError, match="norm_first: their bert supports only False"):
         write_checkpoint(ours, tmp_path / "ours")
-    with pytest.raises(RecipeError, match=f"{choice}: our unilm supports only False"):
+    with pytest.raises(RecipeError, match="norm_first: our unilm supports only False"):
         as_unilm(ours)
     assert not list(tmp_path.iterdir())
 

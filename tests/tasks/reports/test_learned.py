@@ -26,7 +26,8 @@ def _stage(name: str, nats: float | None, tokens: int = 400_000):
         corpora={"mine": 0.9, "other": 0.1},
         phases=[SimpleNamespace(sequence_length=64)],
         objectives={"masked_lm": {"rate": 0.15}},
-        network={"dropout": 0.1, "relative_positions": False},
+        network={"dropout": 0.1},
+        family="bert",
     )
     return told, said
 
@@ -42,7 +43,7 @@ def test_what_is_worse_than_frequencies_is_said_with_everything_that_helps():
     assert "stage general +0.92 nats on mine, stage domain +0.40 nats on mine" in note
     for helps in ("1,000,000 tokens", "short windows", "rate 0.3", "dropout 0.0", "4,000"):
         assert helps in note
-    assert "relative_positions: true" in note
+    assert "family: roformer" in note
 
 
 def test_the_text_that_is_read_most_decides():
