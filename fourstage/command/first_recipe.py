@@ -15,6 +15,7 @@ from corpora.survey import Survey
 from fourstage.errors import RecipeError
 from fourstage.recipe.from_nothing import (
     BETA_2,
+    FAMILY,
     FINETUNE_RATE,
     GENERAL_RATE,
     LENGTHS,
@@ -83,7 +84,7 @@ class Shape:
     general: float
     finetune: float
     longest: int
-    family: str = "bert"
+    family: str = FAMILY
     vocabulary: int = VOCABULARY
     objective: str = f"masked_lm: {{rate: {MASK_RATE}}}"
     init: str | None = None
@@ -338,15 +339,18 @@ def _head(planned: Budgets, language: str) -> str:
     minutes, chinese = f"{planned.minutes:g}", CHINESE if language == "zh" else ""
     return f"""\
 # A first recipe for about {minutes} minutes on two processor cores. Its settings follow from that:
+# - RoFormer: BERT's network, but attention knows how far apart tokens are. From a few million
+#   tokens it learns much more than BERT, which has to learn each pair of positions.
 # - Windows of 16 tokens first. In them a small network learns within a million tokens which tokens
 #   co-occur; in longer windows it takes several million.
 # - 30 % of the tokens masked (Wettig et al. 2022, arXiv 2202.08005), no sentence pairs (Liu et al.
 #   2019, arXiv 1907.11692), a small vocabulary, and no dropout, which with so few updates costs
 #   more than it gains.
 # - Budgets are in tokens. If you have more time, let the stages before the labels read more.
-{chinese}# Papers: Devlin et al. 2019 (arXiv 1810.04805); Gururangan et al. 2020 (arXiv 2004.10964).
+{chinese}# Papers: Devlin et al. 2019 (arXiv 1810.04805); Su et al. 2021 (arXiv 2104.09864);
+#   Gururangan et al. 2020 (arXiv 2004.10964).
 name: first
-family: bert
+family: {planned.shape.family}
 size: {{{network}}}
 tokenizer: {{{vocabulary}}}
 seed: 17

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+FAMILY = "roformer"
 NETWORK: Mapping[str, float] = {
     "num_layers": 2,
     "hidden_dim": 128,

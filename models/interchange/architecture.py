@@ -113,7 +113,8 @@ class Architecture:
         zeros: {their tensor that ours has no counterpart of, and that must be zero: (the head it
             belongs to, its shape in numbers and names of our arguments)}.
         computed: {their tensor that ours computes: (our arguments) → its values}. A file may lack
-            it; it is not written.
+            it.
+        writes_computed: Whether their files have it.
         special_ids: {their key: our special token, such as ``sep``, whose id it is}, for a network
             with its tokenizer.
         more_files: Writes what their class reads beside ``tokenizer.json``: (tokenizer, folder).
@@ -138,6 +139,7 @@ class Architecture:
     their_prefix: str | None = None
     zeros: Mapping[str, tuple[str, tuple[int | str, ...]]] = field(default_factory=dict)
     computed: Mapping[str, Callable[[Settings], np.ndarray]] = field(default_factory=dict)
+    writes_computed: bool = False
     special_ids: Mapping[str, str] = field(default_factory=dict)
     more_files: Callable[[Any, Path], None] | None = None
 

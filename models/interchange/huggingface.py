@@ -583,6 +583,8 @@ def write_checkpoint(
         for name, (head, shape) in architecture.zeros.items()
         if head in heads
     }
+    if architecture.writes_computed:
+        theirs |= {name: values(settings) for name, values in architecture.computed.items()}
     if not heads:  # their class without heads has no prefix
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
     with written_whole(folder) as part:

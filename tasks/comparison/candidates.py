@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.from_nothing import (
     BETA_2,
+    FAMILY,
     FINETUNE_RATE,
     GENERAL_RATE,
     MASK_RATE,
@@ -200,7 +201,7 @@ def _from_scratch(whole: ResolvedRecipe, language: str) -> tuple[str, tuple[str,
     }
     settings = [
         *(f"stages.{stage.name}=" for stage in whole.stages if stage.init),
-        "family=bert",
+        f"family={FAMILY}",
         f"size={in_yaml(dict(NETWORK))}",
         f"tokenizer={in_yaml(words)}",
     ]

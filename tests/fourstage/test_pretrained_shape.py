@@ -64,7 +64,7 @@ def test_the_network_reads_the_text_and_learns_the_labels(network, tmp_path, mon
     assert "stages.general=" not in tried["labels-only"]
     scratch = plan_recipe("first", tried["from-scratch"]).recipe
     assert [stage.kind for stage in scratch.stages] == ["domain", "task", "finetune"]
-    assert (scratch.start, scratch.family) == (None, "bert")
+    assert (scratch.start, scratch.family) == (None, "roformer")
     assert {stage.init for stage in scratch.stages} == {None}
     assert scratch.network.items() >= NETWORK.items()
     assert scratch.tokenizer.learn_from  # a vocabulary of its own

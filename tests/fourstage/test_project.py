@@ -213,7 +213,9 @@ def test_a_network_that_cannot_write_is_refused_for_texts_that_are_to_be_written
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = survey("r", [str(tmp_path / "t.jsonl")], labelled=True, label="note")
     reads = replace(SMALL, init="folder:somewhere")
-    with pytest.raises(RecipeError, match=r"--init: expected a network that writes.*bert does not"):
+    with pytest.raises(
+        RecipeError, match=r"--init: expected a network that writes.*roformer does not"
+    ):
         budgets(None, found, None, 10.0, tmp_path, reads)
 
 

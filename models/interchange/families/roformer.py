@@ -85,4 +85,5 @@ ARCHITECTURE = Architecture(
     read=read,
     write=write,
     computed={"roformer.encoder.embed_positions.weight": positions},
+    writes_computed=True,
 )
