@@ -1,9 +1,9 @@
 """Quality after minutes of training, against transformers' own examples on the same text.
 
-``python -m benchmarks.time_to_quality --peers .venv-bench/bin/python --out FOLDER``. One network
-everywhere, BERT of 4 layers of 256, and one tokenizer, which we learn from the text. Each arm
-pre-trains anew for 5, 10, 20 and 40 minutes, with a schedule of that length, then learns the
-labels; one after the other, in turns, on all cores.
+``python -m benchmarks.time_to_quality --peers .venv-bench/bin/python --out FOLDER``. An encoder of
+4 layers of 256 everywhere, ours RoFormer and theirs BERT, and one tokenizer, which we learn from
+the text. Each arm pre-trains anew for 5, 10, 20 and 40 minutes, with a schedule of that length,
+then learns the labels; one after the other, in turns, on all cores.
 
 - ``fourstage``: the recipe of `fourstage new` for the text and the rows, by ``fourstage run``. Its
   minutes are the wall time of its stages before the labels, compiling and checkpoints included. It

@@ -126,7 +126,7 @@ def nats(model, data: str) -> dict[str, float]:
     for form, cut in (("framed", 0), ("bare", 1)):
         ids, total = held["ids"][:, cut : held["ids"].shape[1] - cut], 0.0
         for rows in torch.arange(len(ids)).split(JUDGED_AT_ONCE):
-            states = model.bert(ids[rows], torch.ones_like(ids[rows])).last_hidden_state
+            states = model.base_model(ids[rows], torch.ones_like(ids[rows])).last_hidden_state
             places = (held["positions"][rows].long() - cut)[:, :, None]
             logits = model.cls(states.gather(1, places.expand(-1, -1, states.shape[-1])))
             labels = held["labels"][rows].long().flatten()
@@ -145,7 +145,7 @@ def main() -> None:
         model, found["seconds"], found["tokens"] = pretrain(settings, tokenizer)
         model.save_pretrained(settings["network"])
         found["said"] = finetune(settings, tokenizer)
-    model = transformers.BertForMaskedLM.from_pretrained(settings["network"]).eval()
+    model = transformers.AutoModelForMaskedLM.from_pretrained(settings["network"]).eval()
     print(json.dumps({**found, **nats(model, settings["data"])}))
 
 

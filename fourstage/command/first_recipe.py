@@ -341,8 +341,7 @@ def _head(planned: Budgets, language: str) -> str:
 # A first recipe for about {minutes} minutes on two processor cores. Its settings follow from that:
 # - RoFormer: BERT's network, but attention knows how far apart tokens are. From a few million
 #   tokens it learns much more than BERT, which has to learn each pair of positions.
-# - Windows of 16 tokens first. In them a small network learns within a million tokens which tokens
-#   co-occur; in longer windows it takes several million.
+# - Windows of 16 tokens first: so it learns a little more in as many tokens.
 # - 30 % of the tokens masked (Wettig et al. 2022, arXiv 2202.08005), no sentence pairs (Liu et al.
 #   2019, arXiv 1907.11692), a small vocabulary, and no dropout, which with so few updates costs
 #   more than it gains.
