@@ -22,6 +22,7 @@ from fourstage.recipe.from_nothing import (
     MASK_RATE,
     NETWORK,
     SLOWER,
+    SUMMARY,
     VOCABULARY,
     batch_size,
     phases,
@@ -75,7 +76,7 @@ class Shape:
         vocabulary: Pieces of its tokenizer.
         objective: What its first trained stage learns, with settings.
         init: Where its weights come from; None: they are trained.
-        summary: What it was trained to sum a row up by: ``mean``, or ``network``.
+        summary: What a row is summed up by: ``mean``, or ``network``.
         schedule: Settings of fine-tuning's optimizer beside the rate.
     """
 
@@ -94,6 +95,7 @@ class Shape:
 
 SMALL = Shape(
     NETWORK,
+    summary=SUMMARY,
     name="2 layers of 128",
     general=GENERAL_RATE,
     finetune=FINETUNE_RATE,
@@ -101,6 +103,7 @@ SMALL = Shape(
 )
 LARGER = Shape(
     dict(num_layers=4, hidden_dim=256, num_heads=4, intermediate_dim=1024, dropout=0.0),
+    summary=SUMMARY,
     name="4 layers of 256",
     general=1.0e-3,
     finetune=3.0e-4,
@@ -345,6 +348,7 @@ def _head(planned: Budgets, language: str) -> str:
 # - 30 % of the tokens masked (Wettig et al. 2022, arXiv 2202.08005), no sentence pairs (Liu et al.
 #   2019, arXiv 1907.11692), a small vocabulary, and no dropout, which with so few updates costs
 #   more than it gains.
+# - Rows are summed up by the mean of their tokens. No stage before the labels trains [CLS].
 # - Budgets are in tokens. If you have more time, let the stages before the labels read more.
 {chinese}# Papers: Devlin et al. 2019 (arXiv 1810.04805); Su et al. 2021 (arXiv 2104.09864);
 #   Gururangan et al. 2020 (arXiv 2004.10964).

@@ -16,6 +16,7 @@ from fourstage.recipe.from_nothing import (
     MASK_RATE,
     NETWORK,
     SLOWER,
+    SUMMARY,
     phases,
     vocabulary_size,
 )
@@ -215,8 +216,10 @@ def _from_scratch(whole: ResolvedRecipe, language: str) -> tuple[str, tuple[str,
         ]
         if stage is before[0]:
             settings.append(f"{at}.phases={in_yaml(phases(stage.sequence_length))}")
-    adamw = {"peak_learning_rate": FINETUNE_RATE, "warmup": 0.1}
-    settings.append(f"stages.{finetune.name}.optimizer={in_yaml({'adamw': adamw})}")
+    adamw, at = {"peak_learning_rate": FINETUNE_RATE, "warmup": 0.1}, f"stages.{finetune.name}"
+    settings.append(f"{at}.optimizer={in_yaml({'adamw': adamw})}")
+    if "summary" in finetune.head_settings:
+        settings.append(f"{at}.head.{finetune.head}.summary={SUMMARY}")
     about = "a small network from random weights, which reads the recipe's text before the labels"
     return about, tuple(settings)
 

@@ -65,6 +65,7 @@ def test_the_network_reads_the_text_and_learns_the_labels(network, tmp_path, mon
     scratch = plan_recipe("first", tried["from-scratch"]).recipe
     assert [stage.kind for stage in scratch.stages] == ["domain", "task", "finetune"]
     assert (scratch.start, scratch.family) == (None, "roformer")
+    assert scratch.stages[-1].head_settings["summary"] == "mean"
     assert {stage.init for stage in scratch.stages} == {None}
     assert scratch.network.items() >= NETWORK.items()
     assert scratch.tokenizer.learn_from  # a vocabulary of its own
