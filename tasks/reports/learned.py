@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from models.catalogue import literals, provided
+
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
@@ -14,6 +16,7 @@ SHORT_WINDOW = 16  # tokens
 HIDDEN = 0.3
 VOCABULARY = 4000
 TOKENS = 1_000_000
+BETTER = "roformer"
 ONE_ANSWER = 0.9  # share of rows with one prediction from which a network tells none apart
 BEYOND = 0.1  # by how much more often than it is right
 
@@ -95,14 +98,19 @@ def tells_nothing_apart(evaluation: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _suits(family: str, objectives: Iterable[str]) -> bool:
+    """Whether a family can learn these objectives."""
+    return all(provided(family) >= {*literals("objectives", each)["NEEDS"]} for each in objectives)
+
+
 def _advice(stage: Mapping[str, Any], said: ResolvedStage, pieces: int | None) -> str:
     """Advice on settings of the first stage that differ from proven values."""
     tokens = stage["tokens"]
     more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < 0.9 * TOKENS else ""
     advice = [f"a larger budget{more}"]
     if pieces is not None:
-        if said.family == "bert":
-            advice.append("family: roformer, which learns from less text")
+        if said.family == "bert" and _suits(BETTER, said.objectives):
+            advice.append(f"family: {BETTER}, which learns from less text")
         if said.phases[0].sequence_length > SHORT_WINDOW:
             advice.append("short windows first (phases of 16, then 32 and 64 tokens)")
         if said.objectives.get("masked_lm", {}).get("rate", HIDDEN) < HIDDEN:

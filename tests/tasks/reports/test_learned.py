@@ -46,6 +46,14 @@ def test_what_is_worse_than_frequencies_is_said_with_everything_that_helps():
     assert "family: roformer" in note
 
 
+def test_no_family_is_advised_that_cannot_learn_the_recipes_objectives():
+    told, said = _stage("general", 0.9)
+    said.objectives["next_sentence"] = {}
+    (note,) = _said((told, said))
+    assert "short windows" in note
+    assert "roformer" not in note
+
+
 def test_the_text_that_is_read_most_decides():
     assert _said(_stage("general", -1.1)) == []  # of `other` it learned less
     (note,) = _said(_stage("general", 0.1), _stage("domain", -0.9))
