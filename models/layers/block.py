@@ -148,8 +148,13 @@ class TransformerBlock(ResidualBlock):
         seen = asking = self._before(x, self.attention_norm)
         if at is not None:
             x, asking = gather_positions(x, at), gather_positions(seen, at)
-        attended = self.attention(asking, seen, bias=bias, training=training)
+        places = self.places(at)
+        attended = self.attention(asking, seen, bias=bias, training=training, **places)
         return self._after_attention(x, attended, training)
+
+    def places(self, at: Any) -> dict[str, Any]:
+        """What attention has to know of where it is asked, for kinds that know positions."""
+        return {}
 
     def go_on(self, x: Any, past: Past | None, bias: Any = None) -> tuple[Any, Past]:
         """Run the block on tokens that continue a sequence.

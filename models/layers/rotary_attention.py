@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fourstage.errors import RecipeError
 from models.keras_ops import ops
 from models.layers.attention import MultiHeadAttention, size_of
 from models.layers.xla_elementwise import xla_elementwise
@@ -41,6 +42,9 @@ class RotaryAttention(MultiHeadAttention):
         max_sequence_length: P, positions that can be told apart.
         arguments: Those of `MultiHeadAttention`; the width per head must be even.
 
+    Raises:
+        RecipeError: It is odd.
+
     Shape:
         x (B, T, D), memory (B, S, D) or None for itself; `at` (B, T), the positions of `x` in the
         memory, None for 0, 1, 2… → (B, T, D).
@@ -52,7 +56,10 @@ class RotaryAttention(MultiHeadAttention):
     def __init__(self, *, max_sequence_length: int, **arguments: Any):
         super().__init__(**arguments)
         if self.head_dim % 2:
-            raise ValueError(f"the width per head must be even, got {self.head_dim}")
+            raise RecipeError(
+                f"size: expected an even width per head for rotary positions, got {self.head_dim}"
+                " (hidden_dim / num_heads)"
+            )
         self._angles = angles(max_sequence_length, self.head_dim)
 
     def call(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from models.layers.block import TransformerBlock
-from models.layers.gather import gather_positions
 from models.layers.rotary_attention import RotaryAttention
 
 
@@ -25,10 +24,6 @@ class RotaryBlock(TransformerBlock):
         """Attention by rotary positions."""
         return RotaryAttention(max_sequence_length=self._max_sequence_length, **arguments)
 
-    def call(self, x: Any, bias: Any = None, at: Any = None, training: bool | None = None) -> Any:
-        """Run the block, at all positions or only `at` some."""
-        seen = asking = self._before(x, self.attention_norm)
-        if at is not None:
-            x, asking = gather_positions(x, at), gather_positions(seen, at)
-        attended = self.attention(asking, seen, bias=bias, at=at, training=training)
-        return self._after_attention(x, attended, training)
+    def places(self, at: Any) -> dict[str, Any]:
+        """The positions that are asked; None for all."""
+        return {"at": at}

@@ -155,9 +155,7 @@ def test_answers_need_no_heavy_package(words):
         " 'sklearn', 'matplotlib', 'grain'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
+    done = ran(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -243,6 +241,18 @@ def test_every_error_has_its_exit_code_and_no_stack_trace(error, code, capsys):
     assert "Traceback" not in said
 
 
+def ran(code: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """What a process of these lines said."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("wanted", ["0", "1"])
 def test_a_stack_trace_is_shown_where_it_is_asked_for(fourstage, wanted):
     done = fourstage("list", "familys", FOURSTAGE_TRACEBACK=wanted)
@@ -255,9 +265,7 @@ def test_what_nobody_foresaw_says_the_place_and_not_the_values():
         "import sys\nfrom fourstage.command.exits import exit_code_of\n"
         "def f(): raise TypeError('zqxcanary')\nsys.exit(exit_code_of(f))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
+    done = ran(code)
     assert done.returncode == 1
     assert "internal error: TypeError at <string>:3" in done.stderr
     assert "zqxcanary" not in done.stderr
@@ -306,9 +314,7 @@ def test_a_signal_that_arrives_where_a_log_is_written_leaves_no_lock_behind(numb
         "    if free: log.lock.release()\n"
         "thread = threading.Thread(target=other)\nthread.start()\nthread.join()\nsys.exit(code)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code_of], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
+    done = ran(code_of)
     assert done.stdout == "written\nTrue\n"
     assert done.returncode == code
 
@@ -324,9 +330,7 @@ def test_a_log_that_blocks_for_ever_does_not_keep_a_signal_off():
         "logging.getLogger().addHandler(Log())\n"
         "sys.exit(exit_code_of(lambda: logging.warning('never written')))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code_of], cwd=REPOSITORY, capture_output=True, text=True, timeout=20
-    )
+    done = ran(code_of, timeout=20)
     assert done.stderr == "fourstage: ended by SIGTERM; run the same command again to go on\n"
     assert done.returncode == 143
 
@@ -343,9 +347,7 @@ def test_what_fails_because_a_signal_was_swallowed_is_said_to_be_ended(number, c
         "        while True: pass\n    except BaseException: pass\n    raise ValueError('unset')\n"
         "sys.exit(exit_code_of(f))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code_of], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
+    done = ran(code_of)
     assert done.stderr == f"fourstage: {said}; run the same command again to go on\n"
     assert done.returncode == code
 
@@ -373,9 +375,7 @@ def test_json_is_alone_on_standard_output_whoever_prints():
         "    os.system('echo from a child')\n    say({'a': 1})\n"
         "print('after')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
+    done = ran(code)
     assert done.stdout == '{\n "a": 1\n}\nafter\n'
     assert done.stderr.splitlines() == ["from Python", "from below", "from a child"]
 

@@ -272,6 +272,20 @@ def test_a_bert_that_nobody_else_has_is_refused_there_and_as_a_unilm(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"embedding_size": 16}, "embedding_size: expected 32, as wide as the blocks, got 16"),
+        ({"rotary_value": True}, "rotary_value: expected False, got True"),
+    ],
+)
+def test_a_roformer_unlike_ours_is_refused(tmp_path, changes, said):
+    folder = copy(tmp_path, "roformer-large")
+    configure(folder, **changes)
+    with pytest.raises(RecipeError, match=said):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
     "settings",
     [
         *({"summary": "mean"}, {"summary": "both"}, {"wide": True}, {"symmetric": True}),
