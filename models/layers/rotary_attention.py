@@ -14,14 +14,8 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models.keras_ops import ops
 from models.layers.attention import MultiHeadAttention, size_of
+from models.layers.sinusoids import cosines_and_sines
 from models.layers.xla_elementwise import xla_elementwise
-
-
-def angles(num_positions: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines and sines of each position's angles, each twice: (P, 1, K) float32."""
-    lengths = 10_000.0 ** (np.arange(0, width, 2) / width)
-    each = np.repeat(np.arange(num_positions)[:, None] / lengths, 2, axis=-1)[:, None]
-    return np.cos(each).astype(np.float32), np.sin(each).astype(np.float32)
 
 
 def _turn(x: Any, cosines: Any, sines: Any) -> Any:
@@ -60,7 +54,9 @@ class RotaryAttention(MultiHeadAttention):
                 f"size: expected an even width per head for rotary positions, got {self.head_dim}"
                 " (hidden_dim / num_heads)"
             )
-        self._angles = angles(max_sequence_length, self.head_dim)
+        # Each twice, one for either number of a pair: (P, 1, K).
+        angles = cosines_and_sines(max_sequence_length, self.head_dim)
+        self._angles = [np.repeat(each, 2, axis=-1)[:, None] for each in angles]
 
     def call(
         self,

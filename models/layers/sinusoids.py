@@ -5,6 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 
+def cosines_and_sines(num_positions: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and sines of p / 10000^(2i / D), p a position and D the width: (P, D / 2) float32."""
+    lengths = 10_000.0 ** (np.arange(0, width, 2) / width)
+    angles = np.arange(num_positions)[:, None] / lengths  # float64
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
 class Sinusoids:
     """A table of positions, in the place of a learned one.
 
@@ -29,7 +36,5 @@ class Sinusoids:
     def __init__(self, num_positions: int, width: int):
         if width % 2:
             raise ValueError(f"hidden_dim must be even for sinusoids, got {width}")
-        lengths = 10_000.0 ** (np.arange(0, width, 2) / width)
-        angles = np.arange(num_positions)[:, None] / lengths  # (P, D / 2), float64
-        both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-        self.embeddings = both.reshape(num_positions, width).astype(np.float32)
+        cosines, sines = cosines_and_sines(num_positions, width)
+        self.embeddings = np.stack([sines, cosines], axis=-1).reshape(num_positions, width)

@@ -17,7 +17,7 @@ from models.interchange.bert_names import (
     masked_lm_alone,
     segments,
 )
-from models.layers.rotary_attention import angles
+from models.layers.sinusoids import cosines_and_sines
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
@@ -45,8 +45,8 @@ def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
 def positions(settings: Settings) -> np.ndarray:
     """Their table of sines and cosines, (P, K)."""
     width = settings["hidden_dim"] // settings["num_heads"]
-    cosines, sines = angles(settings["max_sequence_length"], width)
-    return np.concatenate([sines[:, 0, ::2], cosines[:, 0, ::2]], axis=1)
+    cosines, sines = cosines_and_sines(settings["max_sequence_length"], width)
+    return np.concatenate([sines, cosines], axis=1)
 
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
