@@ -156,7 +156,8 @@ class Bench:
             shutil.rmtree(left, ignore_errors=True)
         recipe, path = self.recipe(minutes, seed), self.project / "recipes" / f"{name}.yaml"
         path.write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
-        environment = {"FOURSTAGE_HOME": str(home), "PYTHONPATH": str(PEER.parents[2])}
+        environment = {"FOURSTAGE_HOME": str(home), "PREFECT_HOME": str(home / "prefect")}
+        environment |= {"PYTHONPATH": str(PEER.parents[2])}
         command = (sys.executable, "-m", "fourstage.command", "run", str(path), "--json")
         told = answer(command, cwd=self.project, env={**os.environ, **environment})
         stages = {of["stage"]: of for of in told["stages"] if of["status"] != "skipped"}

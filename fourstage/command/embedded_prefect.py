@@ -108,19 +108,19 @@ def prefect_ready() -> Iterator[None]:
 
 @contextmanager
 def starting_prefect() -> Iterator[IO[str]]:
-    """Start a server under a lock of this home, and wait until it answers.
+    """Start a server under a lock beside its database, and wait until it answers.
 
     Two servers that find an old database, or none, would both migrate it, and one of them would
-    fail. If the first migration is cut off, the next server fails on the partial database. So a
-    new, still empty database has a marker file until its server answers; the next start deletes a
-    database with a marker.
+    fail; they may be of two homes, where PREFECT_HOME is set. If the first migration is cut off,
+    the next server fails on the partial database. So a new, still empty database has a marker file
+    until its server answers; the next start deletes a database with a marker.
 
     Yields:
         The lock; a process that inherits it holds it, too, until the server answers.
     """
     database = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
     mark = database.with_name("prefect.db.unfinished")
-    with open(home() / "prefect.lock", "a+") as lock:
+    with open(database.with_name("prefect.db.lock"), "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # its holder waits for a server, with a deadline
         if mark.exists():
             for end in ("", "-wal", "-shm", "-journal"):

@@ -42,27 +42,31 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def bringing(home: Path, folder: Path = REPOSITORY) -> subprocess.Popen[bytes]:
+def bringing(
+    home: Path, prefect: Path | None = None, folder: Path = REPOSITORY
+) -> subprocess.Popen[bytes]:
     """A process that ends when its server has answered it, and nobody else."""
     environment = {**os.environ, "FOURSTAGE_HOME": str(home)}
-    for name in ("PREFECT_API_URL", "PREFECT_HOME"):
-        environment.pop(name, None)
+    environment["PREFECT_HOME"] = str(prefect or home / "prefect")
     environment["PYTHONPATH"] = str(REPOSITORY)
+    environment.pop("PREFECT_API_URL", None)
     return subprocess.Popen([sys.executable, "-P", "-c", BRING], env=environment, cwd=folder)
 
 
 def test_two_first_starts_at_once_make_the_database_one_after_the_other(home: Path, tmp_path: Path):
-    """One in a folder whose files have names of packages, which are not imported."""
+    """Of two homes; one in a folder whose files have names of packages, which are not imported."""
     for name in ("prefect.py", "secrets.py", "uvicorn.py"):
         (tmp_path / name).write_text("raise SystemExit('this is not the package')")
-    with open(home / "prefect.lock", "a+") as lock:
+    database = tmp_path / "prefect" / "prefect.db"
+    database.parent.mkdir()
+    with open(database.with_name("prefect.db.lock"), "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        both = [bringing(home), bringing(home, tmp_path)]
+        both = [bringing(each, database.parent, tmp_path) for each in (home, tmp_path / "other")]
         time.sleep(3)
         assert [process.poll() for process in both] == [None, None]
-        assert not (home / "prefect" / "prefect.db").exists()
+        assert not database.exists()
     assert [process.wait(180) for process in both] == [0, 0]
-    assert (home / "prefect" / "prefect.db").exists()
+    assert database.exists()
 
 
 def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
@@ -74,7 +78,7 @@ def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
         time.sleep(0.01)
     killed.kill()
     killed.wait()
-    with open(home / "prefect.lock", "a+") as lock:
+    with open(database.with_name("prefect.db.lock"), "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # its server has ended
         plant(database)
     assert bringing(home).wait(180) == 0
