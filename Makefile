@@ -6,7 +6,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo test test-all check up bench schema lock audit fuzz .venv
 
 help: ## this list
-	@grep -E '^[a-z.]+:.*##' Makefile | sed 's/:.*##/ \t/'
+	@grep -E '^[a-z.-]+:.*##' Makefile | sed 's/:.*##/ \t/'
 
 demo: .venv/ready ## four stages end to end, offline, in minutes
 	$(BIN)/fourstage run recipes/quickstart.yaml

@@ -43,6 +43,7 @@ EXITS = """\
 | `FOURSTAGE_WEBHOOK` | URL that `fourstage up` sends notifications to; default none |
 | `FOURSTAGE_TRACEBACK` | `1` shows the stack trace of an error |
 | `MLFLOW_TRACKING_URI` | an MLflow server; default SQLite under the home |
+| `PREFECT_HOME` | folder of a temporary server's database; default `prefect/` in the home |
 | `PREFECT_API_URL` | a Prefect server; by default a run starts a temporary one |
 | `PREFECT_API_AUTH_STRING` | login of that server, if it requires one |
 | `KERAS_BACKEND` | `tensorflow` (default) or `jax` |

@@ -9,8 +9,14 @@ HELP = "run a Prefect server, worker, deployments and MLflow's pages, until Ctrl
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("--prefect-port", type=_port, default=4200, metavar="PORT")
-    parser.add_argument("--mlflow-port", type=_port, default=5000, metavar="PORT")
+    for server, what, port in (("prefect", "Prefect", 4200), ("mlflow", "MLflow", 5000)):
+        parser.add_argument(
+            f"--{server}-port",
+            type=_port,
+            default=port,
+            metavar="PORT",
+            help=f"port of {what}'s pages; default {port}",
+        )
 
 
 def handle(options: Namespace) -> int:
