@@ -350,10 +350,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="keeps what is finished")
     parser.add_argument("--minutes", default="5,10,20,40")
     parser.add_argument("--seeds", default="1")
+    arms = ("documented", "tuned")
+    parser.add_argument("--arms", nargs="*", choices=arms, default=arms, help="peers; default both")
     parser.add_argument("--peer-rate", type=float, default=1e-3, help="of the tuned peer")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    bench, runs, peers = Bench(options), [], ("documented", f"tuned {options.peer_rate:g}")
+    named = {"documented": "documented", "tuned": f"tuned {options.peer_rate:g}"}
+    bench, runs, peers = Bench(options), [], [named[arm] for arm in options.arms]
     bench.once("calibration", CALIBRATION, SEED, bench.ours)
     for seed in map(int, options.seeds.split(",")):
         for minutes in map(float, options.minutes.split(",")):
