@@ -6,16 +6,14 @@ Only the hint is guessed, by charset-normalizer.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterator
-from typing import Any
 
 from corpora.archives import Content
 from corpora.limits import MEBIBYTE
 from corpora.readers import Raw
 from corpora.streams import Peekable, ReadsBytes, byte_lines
 from data_contracts.records import Rejected
-from data_contracts.sources import Source
+from data_contracts.sources import Source, has_half_character
 from fourstage.errors import ContractViolation
 
 SAMPLE_BYTES = 256 * 1024
@@ -41,7 +39,6 @@ _MAGIC = (
 )
 # The encodings that a hint can name. Told apart from more, Western text often gets a wrong one.
 _NAMED = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1251", "koi8_r", "cp1252"]
-_HALF = re.compile("[\ud800-\udfff]")
 _FEW = 16  # bytes beyond ASCII that tell too little
 # Codecs in which byte 0x0A is always a line end, so lines can be split before decoding.
 _LINE_SAFE = (
@@ -152,18 +149,10 @@ def whole(
 
 def check_text(values: Raw, name: str) -> Raw | Rejected:
     """The record, unless a text has half a surrogate pair, which cannot be written to a file."""
-    if any(map(_has_half_character, values.values.values())):
+    if any(map(has_half_character, values.values.values())):
         location = f"{name}:{values.line}"
         return Rejected(location, location, "half a surrogate pair in the text")
     return values
-
-
-def _has_half_character(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value.isascii() and bool(_HALF.search(value))
-    if isinstance(value, dict):
-        return any(_has_half_character(part) for pair in value.items() for part in pair)
-    return isinstance(value, list) and any(map(_has_half_character, value))
 
 
 def _encoding_of(content: Content, source: Source, head: bytes) -> str:

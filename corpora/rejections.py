@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from corpora.snapshot import Snapshot
@@ -116,12 +115,7 @@ class RejectionLog:
             for reason, count in reasons.most_common(5)
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._stream.close()
         if kind is None:
             os.replace(self._temporary, self._path)

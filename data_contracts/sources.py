@@ -55,6 +55,7 @@ _INSTEAD = {
     **dict.fromkeys(("tokens", "tags", "ner_tags", "pos_tags", "spans", "entities"), _TAGS),
     **dict.fromkeys(("question", "context", "answer", "answers"), _QUESTION),
 }
+_HALF = re.compile("[\ud800-\udfff]")
 _COLUMN = re.compile(r"\{([^{}]+)\}")  # in a pattern of several columns
 
 
@@ -680,7 +681,7 @@ def parse_source(raw: Mapping[str, Any], where: str = "source") -> Source:
     Raises:
         RecipeError: It is not valid; the message lists every error, one per line.
     """
-    if _has_half_character(raw):
+    if has_half_character(raw):
         raise RecipeError(
             f"{where}: expected text, got half a surrogate pair (\\ud800 and its like)."
         )
@@ -691,13 +692,13 @@ def parse_source(raw: Mapping[str, Any], where: str = "source") -> Source:
         raise RecipeError("\n".join(lines)) from None
 
 
-def _has_half_character(value: Any) -> bool:
-    """Whether a text in a plain value has half a surrogate pair, which file names cannot have."""
+def has_half_character(value: Any) -> bool:
+    """Whether a text in a plain value has half a surrogate pair, which no file can have."""
     if isinstance(value, str):
-        return any("\ud800" <= character <= "\udfff" for character in value)
+        return not value.isascii() and bool(_HALF.search(value))
     if isinstance(value, Mapping):
-        return any(_has_half_character(part) for pair in value.items() for part in pair)
-    return isinstance(value, list | tuple) and any(map(_has_half_character, value))
+        return any(has_half_character(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple) and any(map(has_half_character, value))
 
 
 def _places(folders: Iterable[Path]) -> list[tuple[Path, Path | None]]:

@@ -23,18 +23,13 @@ def taken(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def no_space(folder: Path, size: int = TRIED) -> str:
-    """Why a file of a given size cannot be written to a folder; empty if it can.
-
-    Args:
-        folder: An existing folder.
-        size: Bytes to write and delete again.
-    """
+def no_space(folder: Path) -> str:
+    """Why a file of `TRIED` bytes cannot be written to an existing folder; empty if it can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(size))
+            file.write(bytes(TRIED))
             file.flush()
     except OSError as error:
         if error.errno in FULL:
-            return f"no space for {size / 1e6:.0f} MB in {folder} ({error.strerror})"
+            return f"no space for {TRIED / 1e6:.0f} MB in {folder} ({error.strerror})"
     return ""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from fourstage.terminal import libraries_speak_to, new_log
 from fourstage.text_width import width, wrapped
 
 UNLIMITED = 100_000  # columns, where output goes to no terminal
@@ -98,3 +99,10 @@ def only_this_on_standard_output(json_only: bool) -> Iterator[Callable[[object],
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+@contextmanager
+def only_results(json_only: bool, verb: str) -> Iterator[Callable[[object], None]]:
+    """As `only_this_on_standard_output`, while libraries speak to a new log of the command."""
+    with only_this_on_standard_output(json_only) as say, libraries_speak_to(new_log(verb)):
+        yield say

@@ -5,19 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 
-from fourstage.command.output import only_this_on_standard_output, print_line, tell
+from fourstage.command.output import only_results, print_line, tell
 from fourstage.errors import GateRefused
 from fourstage.settings import make_home
-from fourstage.terminal import libraries_speak_to, new_log
 
 
 def print_result(options: Namespace, work: Callable[[], object]) -> int:
     """Do the work; print the result as the object of ``--json``, or as lines of text."""
     make_home()
-    with (
-        only_this_on_standard_output(options.json) as say,
-        libraries_speak_to(new_log("registry")),
-    ):
+    with only_results(options.json, "registry") as say:
         found = work()
         say(found)
     decision = found if isinstance(found, dict) else {}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from fourstage.command.embedded_prefect import ELSEWHERE, starting_prefect
 from fourstage.command.login import login_file, write_joining
@@ -47,8 +48,18 @@ class Servers:
     logs: Path
     running: dict[str, subprocess.Popen] = field(default_factory=dict)
 
-    def start(self, name: str, *command: str, environment: dict[str, str], folder: Path) -> None:
-        """Start a process in its own group, so that Ctrl-C reaches it only through us, once."""
+    def start(
+        self,
+        name: str,
+        *command: str,
+        environment: dict[str, str],
+        folder: Path,
+        lock: IO[str] | None = None,
+    ) -> None:
+        """Start a process in its own group, so that Ctrl-C reaches it only through us, once.
+
+        If we are killed, it holds the lock until it ends.
+        """
         with open(self.logs / f"{name}.log", "ab", opener=_for_us_alone) as log:
             self.running[name] = subprocess.Popen(
                 command,
@@ -58,6 +69,7 @@ class Servers:
                 env=environment,
                 cwd=folder,
                 start_new_session=True,
+                pass_fds=(lock.fileno(),) if lock else (),
             )
 
     def wait_for(
@@ -175,13 +187,14 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
                 environment=environment | {LOGIN: login},
                 folder=project(),
             )
-        with starting_prefect():
+        with starting_prefect() as lock:
             servers.start(
                 "prefect-server",
                 *(*python, "-m", "prefect", "server", "start"),
                 *("--host", LOOPBACK, "--port", str(prefect_port)),
                 environment=environment | of_prefect,
                 folder=project(),
+                lock=lock,
             )
             servers.wait_for("prefect-server", PREFECT, f"{prefect}/api", environment)
         deploy(environment)

@@ -21,14 +21,8 @@ PLACE = "evaluate.attention"
 
 
 def resolve_attention(ledger: Ledger, stages: Sequence[ResolvedStage]) -> Mapping[str, Any]:
-    """Stage, texts, number of rows and layers; empty where nothing is to be drawn.
-
-    Args:
-        ledger: Collects faults.
-        stages: The recipe's.
-    """
-    evaluate = ledger.recipe.evaluate
-    asked = evaluate and evaluate.attention
+    """Stage, texts, number of rows and layers; empty where nothing is to be drawn."""
+    asked = ledger.evaluate.attention
     if not asked or not stages:
         return {}
     names = [stage.name for stage in stages]

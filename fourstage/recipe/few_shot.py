@@ -41,8 +41,7 @@ def resolve_few_shot(
         stages: The recipe's.
         heads: Objectives whose heads come with an imported network.
     """
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.few_shot) or {}
+    asked = ledger.evaluate.few_shot or {}
     if asked:
         _check_network(ledger, stages, heads)
     return {name: _resolved(ledger, name, said) for name, said in asked.items()}
@@ -92,8 +91,7 @@ def _resolved(ledger: Ledger, name: str, said: FewShot) -> dict[str, Any]:
         _refuse(ledger, place, given, OF_LABELS, f"only labels have it, and the answers are {kind}")
     for other in OF_SCORES.keys() - {score}:
         _refuse(ledger, place, given, OF_SCORES[other], f"only score {other} has it, not {score}")
-    ledger.origins |= {f"{place}.{key}": "default" for key in usual if key not in given}
-    found = {**usual, **given}
+    found = ledger.filled(place, said, usual)
     ledger.metric(f"{place}.metric", found["metric"], of_answers(metrics.metrics))
     _check_template(ledger, place, name, found["template"])
     if len(set(found["shots"])) < len(found["shots"]):

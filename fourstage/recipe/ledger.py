@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe import part_settings
 from fourstage.recipe.paths import path_text
-from fourstage.recipe.schema import Recipe
+from fourstage.recipe.schema import Evaluate, Part, Recipe
 from models import catalogue
 from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
 from models.signatures import Setting, settings_of
@@ -160,23 +160,32 @@ class Ledger:
                 hint = f"Only a head that writes has perplexities, of its own rows: {able}."
             where = f"{self.recipe.where}: {path}"
             self.faults.append(UnknownNameError(where, name, "a metric here", known, hint))
-        facts = (self.sources or {}).get(dataset or "")
-        if name == PERPLEXITY_A_WORD and facts is not None and not facts.spaced:
+        if name == PERPLEXITY_A_WORD and not self.facts(dataset).spaced:
             self.fault(
                 path,
                 f"the answers of {dataset} have no blanks between words, so that"
                 f" {PERPLEXITY_A_WORD} is not defined; take {PERPLEXITY}",
             )
 
-    def is_labelled(self, name: str) -> bool:
-        """Whether a source is known to be a dataset."""
-        facts = self.sources.get(name) if self.sources else None
-        return bool(facts and facts.labelled)
+    def filled(self, path: str, said: Part, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """What a recipe says at a place, and the defaults of what it leaves out."""
+        given = said.model_dump(exclude_none=True, mode="json")
+        self.origins |= {f"{path}.{key}": "default" for key in defaults if key not in given}
+        return {**defaults, **given}
+
+    @property
+    def evaluate(self) -> Evaluate:
+        """What the recipe measures."""
+        return self.recipe.evaluate or Evaluate()
+
+    def facts(self, name: str | None) -> SourceFacts:
+        """What is known of a source; of one that is not known, that it has no labels."""
+        return (self.sources or {}).get(name or "") or SourceFacts(labelled=False)
 
     def answers(self, path: str, dataset: str, wanted: str, by: str) -> None:
         """Check that a dataset's rows have the kind of answer that `by` needs."""
-        facts = (self.sources or {}).get(dataset)
-        if facts is None or not facts.labelled or facts.answers == wanted:
+        facts = self.facts(dataset)
+        if not facts.labelled or facts.answers == wanted:
             return
         heads = [
             name
@@ -192,33 +201,13 @@ class Ledger:
 
     def pairs(self, path: str, dataset: str, by: str) -> None:
         """Check that a dataset's rows have the two texts that `by` needs."""
-        facts = (self.sources or {}).get(dataset)
-        if facts is not None and facts.labelled and not facts.pairs:
+        facts = self.facts(dataset)
+        if facts.labelled and not facts.pairs:
             self.fault(
                 path,
                 f"{by} needs rows of two texts; those of source {dataset} have one (its 'fields'"
                 " have no 'text_pair')",
             )
-
-    def region_dim(self, name: str | None) -> int:
-        """Numbers of each region of the pictures of a source's rows; 0 without pictures."""
-        facts = (self.sources or {}).get(name or "")
-        return facts.region_dim if facts else 0
-
-    def detected(self, name: str | None) -> bool:
-        """Whether a source has the regions that a detector found in place of pictures."""
-        facts = (self.sources or {}).get(name or "")
-        return facts is not None and facts.detected
-
-    def asks(self, name: str) -> bool:
-        """Whether the rows of a source are questions about their pictures."""
-        facts = (self.sources or {}).get(name)
-        return facts is not None and facts.asks
-
-    def classes(self, name: str) -> tuple[int, ...]:
-        """Numbers of classes that a source's detector tells of each region; () for none."""
-        facts = (self.sources or {}).get(name)
-        return facts.classes if facts else ()
 
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""

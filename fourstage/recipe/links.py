@@ -10,14 +10,8 @@ from models import catalogue
 
 
 def resolve_links(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
-    """Names of the datasets, each once.
-
-    Args:
-        ledger: Collects faults.
-        stages: The recipe's.
-    """
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.links) or ()
+    """Names of the datasets, each once."""
+    asked = ledger.evaluate.links or ()
     for i, name in enumerate(asked):
         ledger.source(f"evaluate.links[{i}]", name, labelled=True)
     before = pretraining_of(stages)

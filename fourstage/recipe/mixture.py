@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.schema import Mixture, Stage
+from fourstage.recipe.schema import Stage
 from models import catalogue
 from models.inputs.mixture import WRITTEN
 
@@ -28,11 +28,7 @@ def resolve_mixture(
     if said is None or stage.stage != "finetune" or head is None:
         return None
     place = f"{at}.mixture"
-    able = [
-        name
-        for name in catalogue.names("heads", ledger.folders)
-        if catalogue.literals("heads", name, ledger.folders).get("MIXES")
-    ]
+    able = catalogue.saying("heads", "MIXES", ledger.folders)
     if head not in able:
         ledger.fault(
             place,
@@ -40,22 +36,16 @@ def resolve_mixture(
             f" {head}; leave it out",
         )
         return None
-    given = said.model_dump(exclude_none=True)
-    ledger.origins |= {f"{place}.{key}": "default" for key in DEFAULTS if key not in given}
+    found = ledger.filled(place, said, DEFAULTS)
     for name in said.beside:
         _check_dataset(ledger, f"{place}.beside.{name}", name, stage.dataset)
     own = {f"{at}.head.{head}.prefix": prefix}
     _check_prefixes(ledger, own | {f"{place}.beside.{n}": p for n, p in said.beside.items()})
-    return {
-        **DEFAULTS,
-        **given,
-        "beside": {name: _task(ledger, name, said) for name in sorted(said.beside)},
+    beside = {
+        name: {"prefix": prefix, "answers": ledger.facts(name).answers}
+        for name, prefix in sorted(said.beside.items())
     }
-
-
-def _task(ledger: Ledger, name: str, said: Mixture) -> dict[str, str]:
-    facts = (ledger.sources or {}).get(name)
-    return {"prefix": said.beside[name], "answers": facts.answers if facts else "label"}
+    return {**found, "beside": beside}
 
 
 def _check_dataset(ledger: Ledger, place: str, name: str, own: str | None) -> None:
@@ -64,8 +54,8 @@ def _check_dataset(ledger: Ledger, place: str, name: str, own: str | None) -> No
         ledger.fault(place, "it is the stage's own dataset, which is read anyway; leave it out")
         return
     ledger.source(place, name, labelled=True)
-    facts = (ledger.sources or {}).get(name)
-    if facts and facts.labelled and facts.answers not in WRITTEN:
+    facts = ledger.facts(name)
+    if facts.labelled and facts.answers not in WRITTEN:
         ledger.fault(
             place,
             f"expected rows answered by {', '.join(WRITTEN)}, which can be written as a text; those"

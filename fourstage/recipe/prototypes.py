@@ -16,22 +16,14 @@ DEFAULTS: Mapping[str, Any] = {"ways": [5, 10], "shots": [1, 5], "episodes": 200
 def resolve_prototypes(
     ledger: Ledger, stages: Sequence[ResolvedStage]
 ) -> dict[str, dict[str, Any]]:
-    """Settings by dataset.
-
-    Args:
-        ledger: Collects faults and origins.
-        stages: The recipe's.
-    """
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.prototypes) or {}
+    """Settings by dataset."""
+    asked = ledger.evaluate.prototypes or {}
     found = {}
     for name, said in asked.items():
         place = f"evaluate.prototypes.{name}"
         ledger.source(place, name, labelled=True)
         ledger.answers(place, name, "label", "a prototype of a class")
-        given = said.model_dump(exclude_none=True, mode="json")
-        ledger.origins |= {f"{place}.{key}": "default" for key in DEFAULTS if key not in given}
-        found[name] = {**DEFAULTS, **given}
+        found[name] = ledger.filled(place, said, DEFAULTS)
         for key in ("ways", "shots"):
             if len(set(found[name][key])) < len(found[name][key]):
                 ledger.fault(f"{place}.{key}", "expected different numbers, got one twice")

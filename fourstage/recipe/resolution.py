@@ -215,9 +215,9 @@ class _Resolution:
         others = {
             n for each in stages if each is not stage for n in (*each.corpora, *each.datasets)
         }
-        if evaluate := self.ledger.recipe.evaluate:
-            others |= {*(evaluate.probes or ()), *(evaluate.prototypes or ())}
-            others |= {*(evaluate.forgetting_on or ())}
+        evaluate = self.ledger.evaluate
+        others |= {*(evaluate.probes or ()), *(evaluate.prototypes or ())}
+        others |= {*(evaluate.forgetting_on or ())}
         for name in (name for name in stage.corpora if name in others):
             self.ledger.fault(
                 f"{at}.corpora",
@@ -299,10 +299,8 @@ class _Resolution:
 
     def _lacking(self, scheme: str, literal: str, place: str) -> None:
         """Refuse a setting that the file of the tokenizer's scheme does not name."""
-        having = [n for n in catalogue.names("tokenizers") if literal in self._scheme(n)]
-        self.ledger.fault(
-            place, f"{scheme} has no such setting; schemes with it: {', '.join(having)}"
-        )
+        having = ", ".join(catalogue.saying("tokenizers", literal))
+        self.ledger.fault(place, f"{scheme} has no such setting; schemes with it: {having}")
 
     def _marks(self, said: WrittenTokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
         """Strings of a text that are tokens of their own."""
@@ -358,7 +356,7 @@ class _Resolution:
         if said is None or said.add_words is None:
             return tokenizer
         if not self._scheme(tokenizer.scheme)["ADDS_WORDS"]:
-            able = [n for n in catalogue.names("tokenizers") if self._scheme(n)["ADDS_WORDS"]]
+            able = catalogue.saying("tokenizers", "ADDS_WORDS")
             self.ledger.fault(
                 "tokenizer.add_words",
                 f"{tokenizer.scheme} takes no more words; of those here {', '.join(able)} does",
@@ -380,7 +378,7 @@ class _Resolution:
         origin = "the corpora of all stages"
         dataset = next((stage.dataset for stage in stages if stage.dataset), None)
         names = dict.fromkeys(name for stage in stages for name in stage.corpora)
-        found = tuple(n for n in names if n != dataset and not self.ledger.is_labelled(n))
+        found = tuple(n for n in names if n != dataset and not self.ledger.facts(n).labelled)
         if not found and dataset:
             origin = "the dataset, for no stage has a corpus"
             found = (dataset,)
@@ -452,17 +450,17 @@ class _Resolution:
     def _evaluation(
         self, finetune: ResolvedStage | None
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
-        said = self.ledger.recipe.evaluate
-        scored = said is not None and (
+        said = self.ledger.evaluate
+        scored = (
             said.probes or said.few_shot or said.prototypes or said.links or said.word_in_context
         )
         needs_labels = ["metrics", "slices", *([] if scored else ["split"])]
-        for key in needs_labels if said and finetune is None else ():
+        for key in needs_labels if finetune is None else ():
             if getattr(said, key) is not None:
                 self.ledger.fault(
                     f"evaluate.{key}", "there is no finetune stage whose rows could be measured"
                 )
-        metrics = said.metrics if said else None
+        metrics = said.metrics
         answers = self._answers(finetune)
         if metrics is None:
             self.ledger.origins["evaluate.metrics"] = "default"
@@ -470,10 +468,9 @@ class _Resolution:
         elif answers:
             for i, name in enumerate(metrics):
                 self._check_metric(f"evaluate.metrics[{i}]", name, finetune)
-        split = said.split if said else None
-        if split is None:
+        if said.split is None:
             self.ledger.origins["evaluate.split"] = "default"
-        for i, name in enumerate((said.slices if said else None) or ()):
+        for i, name in enumerate(said.slices or ()):
             if name not in gate_rules.slice_names():
                 self.ledger.faults.append(
                     UnknownNameError(
@@ -483,13 +480,13 @@ class _Resolution:
                         gate_rules.slice_names(),
                     )
                 )
-        for i, name in enumerate((said.forgetting_on if said else None) or ()):
+        for i, name in enumerate(said.forgetting_on or ()):
             self.ledger.source(f"evaluate.forgetting_on[{i}]", name, labelled=False)
         return (
             tuple(dict.fromkeys(metrics)),
-            split or "test",
-            (said.slices if said else None) or (),
-            (said.forgetting_on if said else None) or (),
+            said.split or "test",
+            said.slices or (),
+            said.forgetting_on or (),
         )
 
     def _search(
@@ -561,9 +558,9 @@ class _Resolution:
         """Check that what sees reads regions of its width, and has some; note a blind network."""
         for stage in stages:
             read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
-            pictured = [name for name in read if self.ledger.region_dim(name)]
+            pictured = [name for name in read if self.ledger.facts(name).region_dim]
             for name in pictured:
-                self._picture(stage, name, self.ledger.region_dim(name))
+                self._picture(stage, name, self.ledger.facts(name).region_dim)
             blind = [name for name in stage.corpora if name not in pictured]
             for objective in stage.objectives if self.ledger.sources is not None else ():
                 said = catalogue.literals("objectives", objective, self.ledger.folders)
@@ -585,7 +582,7 @@ class _Resolution:
                         " name only datasets with pictures among the corpora of the stage",
                     )
                 elif (isinstance(captions, int) and captions > 1) and (
-                    asking := [name for name in stage.corpora if self.ledger.asks(name)]
+                    asking := [name for name in stage.corpora if self.ledger.facts(name).asks]
                 ):
                     self.ledger.fault(
                         where,
@@ -596,7 +593,7 @@ class _Resolution:
                     )
                 elif learned:
                     self._classes(f"{where}.{said['LEARNS_CLASSES']}", learned, pictured)
-                elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
+                elif "ASKS" in said and not any(self.ledger.facts(n).asks for n in stage.corpora):
                     self.ledger.fault(
                         where,
                         "it asks questions about pictures, but no source among the corpora of the"
@@ -607,7 +604,7 @@ class _Resolution:
     def _classes(self, where: str, learned: object, pictured: Sequence[str]) -> None:
         """Check that the pictures of a stage have the classes that are learned of a detector."""
         for name in pictured:
-            classes = self.ledger.classes(name)
+            classes = self.ledger.facts(name).classes
             if isinstance(learned, list | tuple) and tuple(learned) == classes[: len(learned)]:
                 continue
             kinds = " and ".join(
@@ -645,8 +642,7 @@ class _Resolution:
         return "regions" in catalogue.provided(stage.family, self.ledger.folders)
 
     def _probes(self) -> dict[str, str]:
-        said = self.ledger.recipe.evaluate
-        probes = (said and said.probes) or {}
+        probes = self.ledger.evaluate.probes or {}
         for dataset, metric in probes.items():
             self.ledger.source("evaluate.probes", dataset, labelled=True)
             self.ledger.answers("evaluate.probes", dataset, "label", "a probe")
@@ -674,7 +670,7 @@ class _Resolution:
                 f"a model with head {finetune and finetune.head} can't be served and judged yet;"
                 " leave promote out",
             )
-        if finetune and self.ledger.detected(finetune.dataset) and self._sees(finetune):
+        if finetune and self.ledger.facts(finetune.dataset).detected and self._sees(finetune):
             self.ledger.fault(
                 "promote",
                 f"a model of family {finetune.family} that reads {finetune.dataset} can't be"
@@ -689,9 +685,7 @@ class _Resolution:
             and catalogue.reads_entities(finetune.family, finetune.head, folders)
             and "PLACED_IN_GRAPH" not in self._scheme(scheme)
         ):
-            able = [
-                n for n in catalogue.names("tokenizers") if "PLACED_IN_GRAPH" in self._scheme(n)
-            ]
+            able = catalogue.saying("tokenizers", "PLACED_IN_GRAPH")
             self.ledger.fault(
                 "promote",
                 "a model that reads the entities that texts name can't be served with the tokenizer"

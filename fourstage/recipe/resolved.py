@@ -34,6 +34,17 @@ NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "layer_decay": 1.0,
     "groups": [],
 }
+# What is asked of the pre-trained network: keys of `evaluate`, which are left out where empty.
+OF_PRETRAINED = (
+    "probes",
+    "few_shot",
+    "prototypes",
+    "links",
+    "word_relations",
+    "word_in_context",
+    "polysemy",
+    "word_map",
+)
 
 
 @dataclass(frozen=True)
@@ -247,7 +258,7 @@ class ResolvedRecipe:
             names += stage.tokenizer.learn_from if stage.tokenizer else ()
             names += [*stage.corpora, *stage.datasets]
         names += [*self.probes, *self.few_shot, *self.prototypes, *self.word_in_context]
-        names += [*self.forgetting_on, *self.decontaminate]
+        names += [*self.links, *self.forgetting_on, *self.decontaminate]
         return tuple(dict.fromkeys(names))
 
     def origin(self, path: str) -> str:
@@ -294,32 +305,14 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
     recipe["stages"] = [_as_stage(stage) for stage in resolved.stages]
     recipe["limits"] = dict(resolved.limits)
     recipe["decontaminate"] = list(resolved.decontaminate)
-    recipe["evaluate"] = {
-        **({"metrics": list(resolved.metrics)} if resolved.metrics else {}),
-        **(
-            {"split": resolved.evaluation_split, "slices": list(resolved.slices)}
-            if resolved.finetune
-            else {}
-        ),
-        "forgetting_on": list(resolved.forgetting_on),
-        **({"probes": dict(resolved.probes)} if resolved.probes else {}),
-        **(
-            {"few_shot": {name: dict(said) for name, said in resolved.few_shot.items()}}
-            if resolved.few_shot
-            else {}
-        ),
-        **(
-            {"prototypes": {name: dict(said) for name, said in resolved.prototypes.items()}}
-            if resolved.prototypes
-            else {}
-        ),
-        **({"links": list(resolved.links)} if resolved.links else {}),
-        **({"word_relations": list(resolved.word_relations)} if resolved.word_relations else {}),
-        **({"word_in_context": list(resolved.word_in_context)} if resolved.word_in_context else {}),
-        **({"polysemy": _senses(resolved)} if resolved.polysemy else {}),
-        **({"word_map": list(resolved.word_map)} if resolved.word_map else {}),
-        **({"attention": _drawn(resolved.attention)} if resolved.attention else {}),
-    }
+    asked: dict[str, Any] = {"metrics": resolved.metrics} if resolved.metrics else {}
+    if resolved.finetune:
+        asked |= {"split": resolved.evaluation_split, "slices": resolved.slices}
+    asked["forgetting_on"] = resolved.forgetting_on
+    asked |= {name: said for name in OF_PRETRAINED if (said := getattr(resolved, name))}
+    if resolved.attention:
+        asked["attention"] = {name: said for name, said in resolved.attention.items() if said}
+    recipe["evaluate"] = _plain(asked)
     if search := resolved.search:
         recipe["search"] = {
             **(
@@ -342,18 +335,6 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         if resolved.approve:
             recipe["promote"]["approve"] = resolved.approve
     return recipe
-
-
-def _senses(resolved: ResolvedRecipe) -> dict[str, dict[str, list[str]]]:
-    return {
-        word: {sense: list(texts) for sense, texts in senses.items()}
-        for word, senses in resolved.polysemy.items()
-    }
-
-
-def _drawn(attention: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: _plain(value) for name, value in attention.items()}
-    return {name: value for name, value in plain.items() if value}
 
 
 def _as_tokenizer(tokenizer: ResolvedTokenizer) -> dict[str, Any]:
@@ -481,8 +462,8 @@ def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
 def _plain(value: object) -> object:
     """A setting as JSON has it."""
     if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, tuple) else value
 
 
 def _weight(weight: float) -> dict[str, float]:

@@ -552,7 +552,8 @@ class Stage(Part):
     fgm: Fgm | None = None
     average: Average | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
-    """What new data do to a finished stage: nothing, train it anew, or train it further on them."""
+    """What new data do to a finished stage: nothing, train it anew, or, for new documents and not
+    rows, train it further on them."""
     stop: Stop | None = None
     select: Select | None = None
     decode: Decode | None = None

@@ -80,6 +80,12 @@ class StageResolution:
             self.ledger.origins[f"{at}.name"] = "default"
         if stage.starts_network:
             self._start_network(at, stage, before)
+        if kind == "finetune" and stage.refresh == "continue":
+            self.ledger.fault(
+                f"{at}.refresh",
+                "'continue' trains on new documents, and stage finetune reads rows;"
+                " expected on_change or never",
+            )
         for key, kinds in KINDS_WITH.items():
             if kind not in kinds and getattr(stage, key) is not None:
                 hint = (
@@ -237,7 +243,7 @@ class StageResolution:
         either = stage.stage == "task" or self._reads_triples(stage, before)
         sees = "regions" in catalogue.provided(self.network.family, self.ledger.folders)
         for name in stage.corpora:
-            captions = sees and self.ledger.region_dim(name) > 0
+            captions = sees and self.ledger.facts(name).region_dim > 0
             self.ledger.source(f"{at}.corpora", name, None if either or captions else False)
         return {name: share / total for name, share in sorted(stage.corpora.items()) if share > 0}
 
@@ -565,14 +571,7 @@ class StageResolution:
     def _check_memory(
         self, at: str, sizes: Collection[int], micro_batches: int, alternate: bool
     ) -> None:
-        """Refuse batches that don't follow one another row by row, where memory is carried.
-
-        Args:
-            at: Path of the stage.
-            sizes: The batch sizes of its phases.
-            micro_batches: Parts of a batch.
-            alternate: Whether objectives take turns.
-        """
+        """Refuse batches that don't follow one another row by row, where memory is carried."""
         family = self.network.family
         remembers = "memory" in catalogue.provided(family, self.ledger.folders)
         if not remembers or not self.network.arguments.get("memory_length"):

@@ -166,16 +166,7 @@ def _fits_table(
     earlier: Mapping[str, ResolvedNetwork],
     size: tuple[str, str],
 ) -> None:
-    """Check that a table starts from a stage with a vocabulary of its own, which fits in it.
-
-    Args:
-        ledger: Collects faults.
-        where: The key.
-        name: The stage.
-        network: The network with the table.
-        earlier: Networks of the stages before, by name.
-        size: The settings that are the table's rows and width.
-    """
+    """Check that a table starts from a stage with a vocabulary of its own, which fits in it."""
     rows, width = size
     own = {
         each: (earlier[each], stage.tokenizer.vocabulary_size or defaults.VOCABULARY_SIZE)

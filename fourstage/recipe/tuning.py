@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork
-from fourstage.recipe.schema import Part, Stage
+from fourstage.recipe.schema import Stage
 from models import catalogue
 from models.protocols import Capability
 
@@ -48,22 +47,11 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
         "reinitialise": stage.reinitialise or 0,
         "freeze": stage.freeze or (),
         "gradual_unfreezing": gradual.model_dump(exclude_none=True) if gradual else None,
-        "lora": _with_defaults(ledger, f"{at}.lora", stage.lora, LORA),
+        "lora": stage.lora and ledger.filled(f"{at}.lora", stage.lora, LORA),
         "feature_based": _feature_based(ledger, at, stage),
-        "average": _with_defaults(ledger, f"{at}.average", stage.average, AVERAGE),
+        "average": stage.average and ledger.filled(f"{at}.average", stage.average, AVERAGE),
         **_regularisers(ledger, at, stage),
     }
-
-
-def _with_defaults(
-    ledger: Ledger, at: str, said: Part | None, defaults: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """What a recipe says, and the defaults of what it leaves out; None where it says nothing."""
-    if said is None:
-        return None
-    given = said.model_dump(exclude_none=True, mode="json")
-    ledger.origins |= {f"{at}.{key}": "default" for key in defaults if key not in given}
-    return {**defaults, **given}
 
 
 def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | None:
@@ -97,18 +85,15 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
                 f"{at}.{place}",
                 "with feature_based no layer of the network is trained; leave it out",
             )
-    return _with_defaults(ledger, f"{at}.feature_based", said, FEATURE_BASED)
+    return ledger.filled(f"{at}.feature_based", said, FEATURE_BASED)
 
 
 def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, default in REGULARISERS.items():
-        said = getattr(stage, name)
-        found[name] = None
-        if said is None:
-            continue
-        found[name] = _with_defaults(ledger, f"{at}.{name}", said, default)
-    return found
+    written = {name: getattr(stage, name) for name in REGULARISERS}
+    return {
+        name: said and ledger.filled(f"{at}.{name}", said, REGULARISERS[name])
+        for name, said in written.items()
+    }
 
 
 def check_reinitialise(ledger: Ledger, at: str, stage: Stage, network: ResolvedNetwork) -> None:

@@ -13,14 +13,8 @@ from models.evaluation.marked_words import word_in
 
 
 def resolve_word_in_context(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
-    """Names of the datasets, each once.
-
-    Args:
-        ledger: Collects faults.
-        stages: The recipe's.
-    """
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.word_in_context) or ()
+    """Names of the datasets, each once."""
+    asked = ledger.evaluate.word_in_context or ()
     for i, name in enumerate(asked):
         place = f"evaluate.word_in_context[{i}]"
         ledger.source(place, name, labelled=True)
@@ -34,14 +28,8 @@ def resolve_word_in_context(ledger: Ledger, stages: Sequence[ResolvedStage]) -> 
 def resolve_polysemy(
     ledger: Ledger, stages: Sequence[ResolvedStage]
 ) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """Sentences by word and sense, each with its word.
-
-    Args:
-        ledger: Collects faults.
-        stages: The recipe's.
-    """
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.polysemy) or {}
+    """Sentences by word and sense, each with its word."""
+    asked = ledger.evaluate.polysemy or {}
     for word, senses in asked.items():
         for sense, texts in senses.items():
             for number, text in enumerate(texts):

@@ -19,8 +19,7 @@ def resolve_word_relations(
         stages: The recipe's.
         scheme: Of its tokenizer.
     """
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.word_relations) or ()
+    asked = ledger.evaluate.word_relations or ()
     for i, name in enumerate(asked):
         ledger.source(f"evaluate.word_relations[{i}]", name, labelled=False)
     if asked:
@@ -32,8 +31,7 @@ def resolve_word_map(
     ledger: Ledger, stages: Sequence[ResolvedStage], scheme: str
 ) -> tuple[str, ...]:
     """Words to draw, each once; the arguments are those of `resolve_word_relations`."""
-    evaluate = ledger.recipe.evaluate
-    asked = (evaluate and evaluate.word_map) or ()
+    asked = ledger.evaluate.word_map or ()
     if asked:
         _check_words(ledger, "evaluate.word_map", stages, scheme)
     return tuple(dict.fromkeys(asked))
@@ -43,11 +41,7 @@ def _check_words(ledger: Ledger, place: str, stages: Sequence[ResolvedStage], sc
     """Refuse a network without one vector a word, and a tokenizer whose tokens are no words."""
     before = pretraining_of(stages)
     if not (before and "static" in catalogue.provided(before[-1].family, ledger.folders)):
-        able = [
-            name
-            for name in catalogue.names("families", ledger.folders)
-            if "static" in catalogue.provided(name, ledger.folders)
-        ]
+        able = catalogue.providing("static", folders=ledger.folders)
         ledger.fault(
             place,
             "expected a stage of pre-training whose network has one vector a word: family"

@@ -35,13 +35,15 @@ class Comparison:
         high: Upper end of the interval.
         confidence: One-sided confidence of each end.
         margin: Largest accepted loss.
-        non_inferior: Whether ``low > -margin``, or ``high < margin`` where lower is better, or the
-            two models score the same on all resampled rows.
+        non_inferior: Whether ``low > -margin``, or ``high < margin`` where lower is better, of
+            enough groups; or the two models score the same on all resampled rows.
         smallest_margin: Smallest margin that these rows can resolve. With a smaller one, a
             candidate as good as the reference, with as many disagreements, would be rejected more
             often than not.
         decidable: Whether the margin is at least `smallest_margin`.
         rows: Number of rows.
+        groups: Number of groups, which are resampled.
+        enough: Whether so few groups could be this sure if all agreed (sign test): 5 can for 0.95.
         disagreements: Number of rows on which the models differ.
     """
 
@@ -57,6 +59,8 @@ class Comparison:
     smallest_margin: float
     decidable: bool
     rows: int
+    groups: int
+    enough: bool
     disagreements: int
 
 
@@ -113,6 +117,8 @@ def compare(
     worst = min(advantage(metric, low), advantage(metric, high))
     # If the true difference were 0, the interval would reach this far to where it is worse.
     smallest = advantage(metric, float(np.mean(differences))) - worst
+    num_groups = len(true) if groups is None else len(np.unique(groups))
+    enough = 0.5**num_groups <= 1 - confidence
     return Comparison(
         metric=metric,
         candidate=ours,
@@ -122,9 +128,11 @@ def compare(
         high=high,
         confidence=confidence,
         margin=margin,
-        non_inferior=worst > -margin or not differences.any(),
+        non_inferior=(enough and worst > -margin) or not differences.any(),
         smallest_margin=smallest,
         decidable=margin >= smallest,
         rows=len(true),
+        groups=num_groups,
+        enough=enough,
         disagreements=int(apart),
     )

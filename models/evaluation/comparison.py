@@ -387,7 +387,8 @@ class _Spread:
         if not mean:
             return 1.0
         return max(
-            float(2 * stdtr(freedom, -abs(mean) / error)) if error else 0.0
+            # Without any spread, as where a model is right on each of few rows: a sign test.
+            float(2 * stdtr(freedom, -abs(mean) / error)) if error else 0.5**freedom
             for error, freedom in self.parts
         )
 

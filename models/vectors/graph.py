@@ -19,18 +19,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
+from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError
 from models.evaluation.resampling import ratio_error
 from models.inputs.randomness import generator
 from models.layers.scorer import ScorerLayer
 from models.protocols import TokenisedCorpus, Tokenizer
 from models.training import checkpoint
-from models.training.assembly import build_network
 from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, load_stage, write_settings, write_weights
 from models.vectors.tables import Table
-from models.vectors.training import CHECKPOINTS
+from models.vectors.training import CHECKPOINTS, network_of, stopped
 from models.vectors.translation import Translation, TripleSums, compare, corrupted, unit
 from models.vectors.triples import NAMES, entities_of, known, triples_of
 from models.weights import array_of
@@ -202,13 +201,7 @@ class _Run:
         self.graphs, self.unknown = self._graphs()
         self.entities = entities_of([*self.graphs.values()])
         self.total = updates_of(job, self.graphs)
-        self.network = build_network(
-            job.stage.family,
-            job.stage.network,
-            vocabulary_size=job.tokenizer.vocabulary_size,
-            precision="float32",
-            folders=job.folders,
-        )
+        self.network = network_of(job)
         self.scorer = NothingBeside(objective)
         self.state = _State()
         self.table = self._start()
@@ -280,12 +273,8 @@ class _Run:
             self._checkpoint()
             if self.interruption.asked and state.step < self.total:
                 self._checkpoint(now=True)
-                raise Interrupted(
-                    f"{job.stage.kind}: stopped by {self.interruption.cause} at step"
-                    f" {state.step:,} of {self.total:,}; a checkpoint was written, run the same"
-                    " command to go on",
-                    self.interruption.signal_number,
-                )
+                at = f"at step {state.step:,} of {self.total:,}"
+                raise stopped(job, self.interruption, at)
         return self._finish()
 
     def _log(self) -> None:

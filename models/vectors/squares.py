@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fourstage.errors import EnvironmentFault, Interrupted, RecipeError
+from fourstage.errors import EnvironmentFault, RecipeError
 from models.inputs.randomness import generator
 from models.layers.scorer import ScorerLayer
 from models.training import checkpoint
-from models.training.assembly import build_network
 from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
 from models.vectors.cooccurrence import PairCounts, counted
 from models.vectors.tables import summed
-from models.vectors.training import CHECKPOINTS, tokens_of
+from models.vectors.training import CHECKPOINTS, network_of, stopped, tokens_of
 from models.weights import array_of
 
 COUNTS = "cooccurrence"  # folder of the counts, removed at the end
@@ -187,13 +186,7 @@ def _trained(
     settings: Squares,
     pairs: PairCounts,
 ) -> Outcome:
-    network = build_network(
-        job.stage.family,
-        job.stage.network,
-        vocabulary_size=job.tokenizer.vocabulary_size,
-        precision="float32",
-        folders=job.folders,
-    )
+    network = network_of(job)
     scorer = GloveRows(network)
     rng = generator(job.stage.seed, "word vectors")
     for variable in scorer.parts.values():  # glove.c: uniform within ±1/2 divided by the width
@@ -248,11 +241,7 @@ def _trained(
             checkpoint.write(folder / CHECKPOINTS, state.step, arrays, asdict(state))
             listener.metrics(fresh)
         if interruption.asked and state.step < total:
-            raise Interrupted(
-                f"{job.stage.kind}: stopped by {interruption.cause} at step {state.step:,} of"
-                f" {total:,}; a checkpoint was written, run the same command to go on",
-                interruption.signal_number,
-            )
+            raise stopped(job, interruption, f"at step {state.step:,} of {total:,}")
     for name, array in parts.items():
         scorer.parts[name].assign(array)
     network.token_embedding.embeddings.assign(parts["words"] + parts["context"])

@@ -146,6 +146,26 @@ def tokens_of(job: TrainingJob) -> int:
     return tokens
 
 
+def network_of(job: TrainingJob) -> Any:
+    """A stage's network, in single precision."""
+    return build_network(
+        job.stage.family,
+        job.stage.network,
+        vocabulary_size=job.tokenizer.vocabulary_size,
+        precision="float32",
+        folders=job.folders,
+    )
+
+
+def stopped(job: TrainingJob, interruption: Interruption, at: str) -> Interrupted:
+    """What is raised where a stage was asked to stop and has written a checkpoint."""
+    return Interrupted(
+        f"{job.stage.kind}: stopped by {interruption.cause} {at}; a checkpoint was written, run the"
+        " same command to go on",
+        interruption.signal_number,
+    )
+
+
 def train_vectors(
     job: TrainingJob,
     folder: Path,
@@ -201,13 +221,7 @@ class _Run:
         self.total = tokens_of(job)
         self.state = _State()
         self.logged_at = self.saved_at = 0
-        self.network = build_network(
-            job.stage.family,
-            job.stage.network,
-            vocabulary_size=job.tokenizer.vocabulary_size,
-            precision="float32",
-            folders=job.folders,
-        )
+        self.network = network_of(job)
         self.scorer = ContextVectors(self.network, objective)
         self.subwords = subwords_of(self.network.config, self.network.vocabulary_size)
         self.subword_rows = None
@@ -302,12 +316,8 @@ class _Run:
             self._checkpoint()
             if self.interruption.asked:
                 self._checkpoint(now=True)
-                raise Interrupted(
-                    f"{job.stage.kind}: stopped by {self.interruption.cause} after"
-                    f" {state.tokens:,} of {self.total:,} words; a checkpoint was written, run the"
-                    " same command to go on",
-                    self.interruption.signal_number,
-                )
+                read = f"after {state.tokens:,} of {self.total:,} words"
+                raise stopped(job, self.interruption, read)
         return self._finish()
 
     def _read(

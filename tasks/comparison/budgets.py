@@ -16,7 +16,7 @@ from tasks.run.recipe_run import open_run
 from tasks.run.trials import choose
 from tasks.store.artifacts import Artifact, store
 from tasks.store.step_names import as_texts, stage_step, tokens_step
-from tasks.store.steps import look_ahead
+from tasks.store.steps import finished
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -91,11 +91,7 @@ def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
 
 
 def _finished(plan: Plan, seed: int) -> SeedRun | None:
-    made = {
-        prospect.step.name: prospect.found
-        for prospect in look_ahead(list(plan.steps.values()), store())
-        if isinstance(prospect.found, Artifact)
-    }
+    made = finished(plan.steps.values(), store())
     scores = [step.name for step in plan.of_kind(*SCORES)]
     return SeedRun(plan, seed, made) if all(name in made for name in scores) else None
 

@@ -187,12 +187,7 @@ def _usual(
 
 
 def _from_scratch(whole: ResolvedRecipe, language: str) -> tuple[str, tuple[str, ...]]:
-    """A small network in the place of the one that came trained; it reads the recipe's text.
-
-    Args:
-        whole: The recipe.
-        language: Language of the rows.
-    """
+    """A small network in the place of the one that came trained; it reads the recipe's text."""
     finetune, before = whole.finetune, pretraining_stages(whole)
     assert finetune is not None
     words = {

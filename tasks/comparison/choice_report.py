@@ -19,7 +19,7 @@ from tasks.comparison.finalists import finalists_of
 from tasks.orchestration.posting import post
 from tasks.planning.plan import plan_recipe
 from tasks.reports.narration import OUTCOMES
-from tasks.reports.tables import markdown_table
+from tasks.reports.tables import markdown_table, mean_of
 from tasks.run.recipe_run import as_yaml
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def round_cells(choice: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[
     )
     body = []
     for each in choice["candidates"]:
-        cells = [f"{_score(of)}, {of['seconds'] / 60:.1f}" for of in each["rounds"]] + ["–"] * (
+        cells = [f"{mean_of(of)}, {of['seconds'] / 60:.1f}" for of in each["rounds"]] + ["–"] * (
             choice["rounds"] - len(each["rounds"])
         )
         body.append((each["name"], *cells, f"{each['rounds'][-1]['tokens']:,}", each["about"]))
@@ -235,8 +235,3 @@ def stage_cells(
         for name in without
     ]
     return head, [(AS_WRITTEN, f"{whole['mean']:.4f}", "", ""), *body]
-
-
-def _score(of: Mapping[str, Any]) -> str:
-    spread = of["deviation"]
-    return f"{of['mean']:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")

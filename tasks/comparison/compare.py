@@ -19,7 +19,7 @@ from tasks.comparison.participants import Entry, SeedRun
 from tasks.orchestration.posting import post
 from tasks.reports.plots import data_address
 from tasks.tracking.connection import Tracking, answered, connect, made_once
-from tasks.tracking.runs import ensure_experiment, find_run, finish_run
+from tasks.tracking.runs import ensure_experiment, find_run, finish_run, metric_name
 
 EXPERIMENT = "comparisons"
 PICTURE = "plot.png"
@@ -60,7 +60,6 @@ def _keep(folder: Path, table: Mapping[str, Any], picture: bytes) -> None:
 @answered
 def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None:
     """Log a comparison to MLflow, always to the same run."""
-    from tasks.tracking.runs import metric_name
     from tasks.tracking.tags import KEY, KIND
 
     client = tracking.client

@@ -10,7 +10,7 @@ from models.metrics import LOWER_IS_BETTER, PERPLEXITY, PERPLEXITY_A_WORD
 from models.metrics import best as number_of_best
 from tasks.comparison.comparison_table import unlike_tokenizers
 from tasks.comparison.contests import PROBE_MEAN
-from tasks.reports.tables import markdown_table
+from tasks.reports.tables import markdown_table, mean_of
 
 Table = Mapping[str, Any]
 FEW = 2  # trainings too few for an interval: Student's t with one degree of freedom
@@ -84,7 +84,7 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
                 recipe["name"],
                 " → ".join(recipe["stages"]),
                 str(len(recipe["seeds"])),
-                *(_score(recipe["metrics"].get(metric)) for metric in metrics),
+                *(mean_of(recipe["metrics"].get(metric)) for metric in metrics),
                 f"{recipe['tokens']:,.0f}",
                 f"{recipe['steps']:,.0f}",
                 f"{recipe['seconds']:,.0f}",
@@ -309,13 +309,6 @@ def _loss(recipe: Table, corpus: str, per_character: bool) -> str:
 
 def _score_of(value: float | None, digits: int = 4) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _score(score: Mapping[str, Any] | None) -> str:
-    if score is None:
-        return "–"
-    spread = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
-    return f"{score['mean']:.4f}{spread}"
 
 
 def cells_for(table: Table) -> Sequence[tuple[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]]:

@@ -14,10 +14,10 @@ from tasks.planning.plan import plan_recipe
 from tasks.registry.lineage import kept_ancestry, trace
 from tasks.registry.versions import registered_names
 from tasks.store.ancestry import Ancestry, gather
-from tasks.store.artifacts import Artifact, Store
+from tasks.store.artifacts import Store
 from tasks.store.model_facts import facts_of
 from tasks.store.provenance import git_state
-from tasks.store.steps import BEFORE_LABELS, Bound, Change, changes, look_ahead
+from tasks.store.steps import BEFORE_LABELS, Bound, Change, changes, finished
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.run_metrics import figures
 from tasks.tracking.stage_models import stages_of
@@ -215,8 +215,7 @@ def _of_recipe(tracking: Tracking, store: Store, word: str) -> Side:
                 f" {word}/1."
             ) from error
         raise
-    found = {each.step.name: each.found for each in look_ahead(list(plan.steps.values()), store)}
-    there = {name: each for name, each in found.items() if isinstance(each, Artifact)}
+    there = finished(plan.steps.values(), store)
     made = [
         (name, Bound(step, {}).preimage, there[name].facts if name in there else {})
         for name, step in plan.steps.items()

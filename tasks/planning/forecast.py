@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from fourstage.space import taken
 from models.inputs.mixture import rates
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact, Missing, Store
@@ -200,7 +201,7 @@ def disk_bytes(
         elif step.kind not in ("corpus", "dataset", "tokens", "rows"):
             continue  # a few kilobytes
         elif earlier := previous.of(step):
-            total += _size(earlier[-1].folder)
+            total += taken(earlier[-1].folder)
         else:
             tokens = sizes.get(step.name.split(" ", 1)[1], 0.0)
             text = step.kind in ("corpus", "dataset")
@@ -338,13 +339,9 @@ def _seeing_blocks(network: Mapping[str, Any], width: int, inside: int) -> float
 def _weights(recipe: ResolvedRecipe, stage: ResolvedStage) -> float:
     network = stage.network
     if stage.init is not None and recipe.start is not None:
-        return _size(Path(recipe.start)) / FLOAT
+        return taken(Path(recipe.start)) / FLOAT
     width = network.get("embedding_dim") or network.get("hidden_dim", 128)
     rows = (stage.tokenizer or recipe.tokenizer).vocabulary_size + network.get(
         "max_sequence_length", 512
     )
     return _blocks(network) + rows * width
-
-
-def _size(folder: Path) -> float:
-    return float(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
 from fourstage.recipe.starts import ENTITIES
-from models.catalogue import TEACHER, TRIGRAM_SHARE, find, saying
+from models.catalogue import (
+    TEACHER,
+    TRIGRAM_SHARE,
+    answers_name,
+    answers_of,
+    file_of,
+    find,
+    literals,
+    measured_by,
+    provided,
+    reads_entities,
+    saying,
+)
 from models.evaluation.rivals import KINDS as RIVALS
 from models.metrics import of_answers
 from models.stage_format import CONFIG, NETWORK
@@ -177,14 +189,8 @@ class Layout:
             if self.recipe.polysemy:
                 self._polysemy(self.recipe.pretrained)
             if self.recipe.word_map:
-                self._add(
-                    WORD_MAP,
-                    "word_map",
-                    {"words": list(self.recipe.word_map)},
-                    {"stage": stage_step(self.recipe.pretrained.name), "tokenizer": TOKENIZER},
-                    parts=self._parts(self.recipe.pretrained),
-                    given={"folders": self.folders},
-                )
+                asked = {"words": list(self.recipe.word_map)}
+                self._asked_of(self.recipe.pretrained, WORD_MAP, "word_map", asked)
         if self.recipe.attention:
             self._attention()
         if self.recipe.finetune is not None:
@@ -203,6 +209,25 @@ class Layout:
             assert needed in self._steps, f"{name} before {needed}"
         self._steps[name] = Step(name, kind, settings, inputs or {}, **more)
         return name
+
+    def _asked_of(
+        self,
+        stage: ResolvedStage,
+        name: StepName,
+        kind: str,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, StepName] | None = None,
+        **given: Any,
+    ) -> None:
+        """Add what is asked of the network of a stage whose vocabulary is the recipe's."""
+        self._add(
+            name,
+            kind,
+            settings,
+            {"stage": stage_step(stage.name), "tokenizer": TOKENIZER, **(inputs or {})},
+            parts=self._parts(stage),
+            given={"folders": self.folders, **given},
+        )
 
     def _whole(self, name: StepName) -> StepName:
         """The step that reads all rows of a dataset of which labels are learned from a few.
@@ -349,7 +374,8 @@ class Layout:
     def _reads_start(self) -> tuple[Path, ...]:
         names = module_file("models.interchange.families.bert").with_name
         named = names(f"{self.recipe.family}.py")  # of a published network
-        return (module_file(READER), self._scheme(), *([named] if named.is_file() else []))
+        scheme = _scheme(self.recipe.tokenizer)
+        return (module_file(READER), scheme, *([named] if named.is_file() else []))
 
     def _tokens(self, name: str) -> None:
         """Add a source's tokens, unless they are there."""
@@ -430,8 +456,6 @@ class Layout:
 
     def _reads_case(self) -> bool:
         """Whether an objective needs to know which words are capitalised."""
-        from models.catalogue import literals
-
         return any(
             literals("objectives", name, self.folders).get("READS_CASE")
             for stage in self.recipe.stages
@@ -440,8 +464,6 @@ class Layout:
 
     def _reads_words(self, name: str) -> bool:
         """Whether a dataset's last text is tokenised word by word for the head."""
-        from models.catalogue import literals
-
         finetune = self.recipe.finetune
         if finetune is None or finetune.head is None or finetune.dataset != name:
             return False
@@ -597,7 +619,8 @@ class Layout:
     def _probe(self, stage: ResolvedStage, name: str) -> None:
         """Add the probe of the pre-trained network on a dataset that it was not trained on."""
         self._tokens(name)
-        self._add(
+        self._asked_of(
+            stage,
             probe_step(name),
             "probe",
             {
@@ -607,14 +630,10 @@ class Layout:
                 **arithmetic("float32"),
             },
             {
-                "stage": stage_step(stage.name),
-                "tokenizer": TOKENIZER,
                 "rows": tokens_step(name),
                 "dataset": dataset_step(name),
                 "baseline": self._baseline(name),
             },
-            parts=self._parts(stage),
-            given={"folders": self.folders},
         )
 
     def _few_shot(self, stage: ResolvedStage, name: str) -> None:
@@ -644,7 +663,7 @@ class Layout:
             inputs,
             parts=(
                 *self._parts(stage, saying("objectives", "ANSWERS_PROMPTS", self.folders)),
-                self._answers_named(name),
+                file_of("answers", self.recipe.few_shot[name]["answers"], self.folders),
             ),
             given={"folders": self.folders},
         )
@@ -658,7 +677,8 @@ class Layout:
                 f" most, the number of the source's classes, got {max(asked['ways'])}"
             )
         self._tokens(name)
-        self._add(
+        self._asked_of(
+            stage,
             prototypes_step(name),
             "prototypes",
             {
@@ -668,32 +688,18 @@ class Layout:
                 **arithmetic("float32"),
             },
             {
-                "stage": stage_step(stage.name),
-                "tokenizer": TOKENIZER,
                 "rows": tokens_step(name),
                 "dataset": dataset_step(name),
                 "contract": contract_step(name),
             },
-            parts=self._parts(stage),
-            given={"folders": self.folders},
         )
 
     def _links(self, stage: ResolvedStage, name: str) -> None:
         """Add the ranks that the pre-trained network gives to a dataset's heads and tails."""
         self._tokens(name)
-        self._add(
-            links_step(name),
-            "links",
-            {"split": self.recipe.evaluation_split},
-            {
-                "stage": stage_step(stage.name),
-                "tokenizer": TOKENIZER,
-                "rows": tokens_step(name),
-                "dataset": dataset_step(name),
-            },
-            parts=self._parts(stage),
-            given={"folders": self.folders},
-        )
+        asked = {"split": self.recipe.evaluation_split}
+        inputs = {"rows": tokens_step(name), "dataset": dataset_step(name)}
+        self._asked_of(stage, links_step(name), "links", asked, inputs)
 
     def _word_relations(self, stage: ResolvedStage, name: str) -> None:
         """Add the test of the pre-trained network's word vectors on a source."""
@@ -710,13 +716,12 @@ class Layout:
         with located(f"evaluate.word_relations: {name}"):  # each line is read, no word is known
             nothing = WordTable({}, np.zeros((1, 1)), {})
             relations(Path(self.snapshots[name].files[0].path), nothing)
-        self._add(
+        self._asked_of(
+            stage,
             word_relations_step(name),
             "word_relations",
             self._source(name),
-            {"stage": stage_step(stage.name), "tokenizer": TOKENIZER},
-            parts=self._parts(stage),
-            given={"snapshot": self.snapshots[name], "folders": self.folders},
+            snapshot=self.snapshots[name],
         )
 
     def _word_in_context(self, stage: ResolvedStage, name: str) -> None:
@@ -732,7 +737,8 @@ class Layout:
                 f" {len(source.markings)} markings and the labels {', '.join(sorted(named))}"
             )
         split = self.recipe.evaluation_split
-        self._add(
+        self._asked_of(
+            stage,
             word_in_context_step(name),
             "word_in_context",
             {
@@ -742,29 +748,14 @@ class Layout:
                 "markings": list(source.markings),
                 **arithmetic("float32"),
             },
-            {
-                "stage": stage_step(stage.name),
-                "tokenizer": TOKENIZER,
-                "dataset": dataset_step(name),
-                "contract": contract_step(name),
-            },
-            parts=self._parts(stage),
-            given={"folders": self.folders},
+            {"dataset": dataset_step(name), "contract": contract_step(name)},
         )
 
     def _polysemy(self, stage: ResolvedStage) -> None:
         """Add how far the pre-trained network's layers tell the senses of words apart."""
-        self._add(
-            POLYSEMY,
-            "polysemy",
-            {
-                "words": {w: dict(senses) for w, senses in self.recipe.polysemy.items()},
-                **arithmetic("float32"),
-            },
-            {"stage": stage_step(stage.name), "tokenizer": TOKENIZER},
-            parts=self._parts(stage),
-            given={"folders": self.folders},
-        )
+        words = {word: dict(senses) for word, senses in self.recipe.polysemy.items()}
+        asked = {"words": words, **arithmetic("float32")}
+        self._asked_of(stage, POLYSEMY, "polysemy", asked)
 
     def _attention(self) -> None:
         """Add what the tokens of texts attend to in a stage's network."""
@@ -785,12 +776,6 @@ class Layout:
             parts=self._parts(stage),
             given={"folders": self.folders},
         )
-
-    def _answers_named(self, name: str) -> Path:
-        """File of the kind of answer of a dataset that is asked in context."""
-        from models.catalogue import file_of
-
-        return file_of("answers", self.recipe.few_shot[name]["answers"], self.folders)
 
     def _baseline(self, name: str) -> StepName:
         """Add the baselines of a dataset. The only recipe setting they need is the metric."""
@@ -842,8 +827,6 @@ class Layout:
 
     def _parts(self, stage: ResolvedStage, also: Sequence[str] = ()) -> tuple[Path, ...]:
         """Files of the parts that a stage names, and of the objectives in `also`."""
-        from models.catalogue import file_of
-
         taught_by = [s.family for s in self.recipe.stages if s.name in stage.teachers.values()]
         kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
         kinds += [("objectives", name) for name in dict.fromkeys([*stage.objectives, *also])]
@@ -854,8 +837,6 @@ class Layout:
 
     def _kind_of_answer(self) -> str:
         """The kind of answer that the head gives; "" without one."""
-        from models.catalogue import answers_name
-
         finetune = self.recipe.finetune
         if finetune is None or finetune.head is None:
             return ""
@@ -863,8 +844,6 @@ class Layout:
 
     def _can_be_served(self) -> bool:
         """Whether a model with the recipe's head can be packaged."""
-        from models.catalogue import answers_of, literals
-
         finetune = self.recipe.finetune
         if finetune is None or finetune.head is None:
             return False
@@ -877,16 +856,12 @@ class Layout:
 
     def _reads_entities(self, stage: ResolvedStage) -> bool:
         """Whether a stage's head reads rows with the entities that their texts name."""
-        from models.catalogue import reads_entities
-
         return self.recipe.units.entities is not None and reads_entities(
             stage.family, stage.head or "", self.folders
         )
 
     def _most_regions(self, stage: ResolvedStage) -> int:
         """Regions that a stage's head reads of a row's picture; 0 if it sees none."""
-        from models.catalogue import literals, provided
-
         of_pictures = stage.dataset is not None and self.sources[stage.dataset].pictures is not None
         if not of_pictures or "regions" not in provided(stage.family, self.folders):
             return 0
@@ -902,20 +877,11 @@ class Layout:
 
     def _answers(self) -> tuple[Path, ...]:
         """File of the head's kind of answer; empty without a head."""
-        from models.catalogue import answers_name, file_of
-
-        finetune = self.recipe.finetune
-        if finetune is None or finetune.head is None:
-            return ()
-        name = answers_name(finetune.head, self.folders)
-        return (file_of("answers", name, self.folders),)
-
-    def _scheme(self) -> Path:
-        """File of the tokenizer's scheme, which is loaded by name rather than imported."""
-        return _scheme(self.recipe.tokenizer)
+        kind = self._kind_of_answer()
+        return (file_of("answers", kind, self.folders),) if kind else ()
 
     def _scheme_of(self, vocabulary: StepName) -> Path:
-        """The same of a vocabulary's step."""
+        """File of a vocabulary's scheme, which is loaded by name rather than imported."""
         own = {tokenizer_step(s): s.tokenizer for s in self.recipe.stages if s.tokenizer}
         return _scheme(own.get(vocabulary, self.recipe.tokenizer))
 
@@ -926,8 +892,6 @@ def _scheme(tokenizer: ResolvedTokenizer) -> Path:
 
 def measured_of(stage: ResolvedStage, folders: tuple[Path, ...]) -> str | None:
     """The first of a stage's own objectives whose loss on held-out text can be measured."""
-    from models.catalogue import measured_by
-
     return measured_by(stage.objectives, folders)
 
 

@@ -27,17 +27,13 @@ def made_stage(plan: Plan, stage_name: str, verb: str) -> tuple[Path, Tokenizer]
     """
     from fourstage.settings import home
     from tasks.steps.tokens import load_tokenizer
-    from tasks.store.artifacts import Artifact, Store
-    from tasks.store.steps import look_ahead
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import finished
 
     stages = {stage.name for stage in plan.recipe.stages}
     if stage_name not in stages:
         raise UnknownNameError(verb, stage_name, f"a stage of {plan.recipe.name}", stages)
-    made = {
-        each.step.name: each.found
-        for each in look_ahead(list(plan.steps.values()), Store(home()))
-        if isinstance(each.found, Artifact)
-    }
+    made = finished(plan.steps.values(), Store(home()))
     name = stage_step(stage_name)
     if name not in made:
         raise EnvironmentFault(

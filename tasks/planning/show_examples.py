@@ -56,8 +56,8 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
     from models.training.assembly import build_objectives
     from models.training.own_trainer import own_trainer
     from tasks.steps.tokens import load_tokenizer
-    from tasks.store.artifacts import Artifact, Store
-    from tasks.store.steps import look_ahead
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import finished
 
     stages = {stage.name: stage for stage in plan.recipe.stages}
     if stage_name not in stages:
@@ -73,11 +73,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
     source, *others = stage.datasets or [max(stage.corpora, key=lambda name: stage.corpora[name])]
     wanted = (tokenizer_step(stage), tokens_step(source), *map(tokens_step, others))
     before = [step for step in plan.steps.values() if step.kind != "stage"]
-    made = {
-        each.step.name: each.found
-        for each in look_ahead(before, Store(home()))
-        if isinstance(each.found, Artifact)
-    }
+    made = finished(before, Store(home()))
     if not stage.datasets:
         made = as_texts(made)
     missing = [name for name in wanted if name not in made]
@@ -186,12 +182,11 @@ def _draw(
     from corpora.regions import drawn
     from fourstage.settings import home
     from models import features as keys
-    from tasks.store.artifacts import Artifact, Store
-    from tasks.store.steps import look_ahead
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import finished
 
     step = plan.steps[dataset_step(source)]
-    found = next(iter(look_ahead([step], Store(home())))).found
-    assert isinstance(found, Artifact), "its tokens are made"
+    found = finished([step], Store(home()))[step.name]
     wanted = [data.ids[row] for row, _ in shown]
     names = {row.id: row.picture or "" for row in prepared_rows(found.folder)}
     pictures = bytes_of(step.given["snapshot"], {names[identity] for identity in wanted})
@@ -205,13 +200,12 @@ def _draw_word_regions(plan: Plan, stage: str, to: Path) -> None:
     """Write what words look at after the stage, if it was measured."""
     from fourstage.settings import home
     from tasks.reports.word_region_plot import word_regions_of
-    from tasks.store.artifacts import Artifact, Store
-    from tasks.store.steps import look_ahead
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import finished
 
-    for each in look_ahead(list(plan.steps.values()), Store(home())):
-        if each.step.name == measurement_step(stage) and isinstance(each.found, Artifact):
-            if plot := word_regions_of(each.found):
-                (to / "word_regions.png").write_bytes(plot)
+    measured = finished(plan.steps.values(), Store(home())).get(measurement_step(stage))
+    if measured and (plot := word_regions_of(measured)):
+        (to / "word_regions.png").write_bytes(plot)
 
 
 def _pictured_rows(entries: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ from fourstage.recipe.search import overrides_of, told
 from models.metrics import best
 from tasks.planning.layout import Plan, stage_settings
 from tasks.planning.plan import plan_recipe
-from tasks.store.artifacts import Artifact, Store
+from tasks.store.artifacts import Store
 from tasks.store.step_names import fold_step, measurement_step, stage_step, tokens_step
-from tasks.store.steps import Step, look_ahead
+from tasks.store.steps import Step, finished
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -125,10 +125,8 @@ def as_searched(
 
 def _score(trial: Trial, store: Store) -> float | None:
     """The score of a finished trial; None where it has to be trained."""
-    for prospect in look_ahead(list(trial.plan.steps.values()), store):
-        if prospect.step.name == trial.measure and isinstance(prospect.found, Artifact):
-            return prospect.found.facts["task_metric"]["value"]
-    return None
+    measured = finished(trial.plan.steps.values(), store).get(trial.measure)
+    return measured and measured.facts["task_metric"]["value"]
 
 
 def best_of(metric: str, scores: Sequence[Sequence[float]]) -> int:

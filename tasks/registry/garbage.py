@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +37,7 @@ class Waste:
         path: The folder or file.
         size: Bytes on disk.
         why: The reason, in a few words.
+        used: Last use of an entry when it was judged, in seconds since 1970.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Waste:
     path: Path
     size: int
     why: str
+    used: float = math.inf
 
 
 def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste]:
@@ -132,7 +135,8 @@ def _unreached(
         if folder not in reached:
             state = "not used" if (folder / MANIFEST).exists() else "unfinished, untouched"
             why = f"{state} for {keep_days:g} days"
-            yield Waste(folder.parent.name, names[folder], folder, taken(folder), why)
+            used = _last_used(folder)
+            yield Waste(folder.parent.name, names[folder], folder, taken(folder), why, used)
 
 
 def _leftover_checkpoints(
@@ -159,7 +163,12 @@ def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
 
 
 def _remove_alone(item: Waste) -> bool:
-    """Remove an entry, manifest first, or its checkpoints, under the entry's lock."""
+    """Remove an entry, manifest first, or its checkpoints, under the entry's lock.
+
+    Returns:
+        Whether it was removed; not if a process holds the lock or has used the entry since it was
+        judged.
+    """
     whole = item.kind != UNFINISHED
     folder = item.path if whole else item.path.parent
     lock = folder.with_name(f"{folder.name}.lock")
@@ -168,10 +177,13 @@ def _remove_alone(item: Waste) -> bool:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        if _last_used(item.path) > item.used:
+            return False
         if whole:
             (folder / MANIFEST).unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
         shutil.rmtree(item.path)
+        if whole:  # last: whoever makes a new lock must find nothing here
+            lock.unlink(missing_ok=True)
     return True
 
 

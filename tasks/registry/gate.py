@@ -284,7 +284,7 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
         says = f"predictions of it and of {challenger.rival} on the gate's rows are needed"
         return Check(name, False, expected, "no stored predictions", says)
     found = _compare(metric, 0.0, {}, ours, replace(ours, predicted=said))
-    observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
+    observed = _sure(found, "above", found.low)
     says = (
         f"version {challenger.version} ({found.candidate:.4f}) against {challenger.rival}"
         f" ({found.reference:.4f}) on {_rows(found, challenger)}, which can tell a lead of about"
@@ -294,7 +294,16 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
         f"{metric}/above_baseline": found.difference,
         f"{metric}/above_baseline_lower_bound": found.low,
     }
-    return Check(name, found.low > 0, expected, observed, says, figures)
+    return Check(name, found.low > 0 and found.enough, expected, observed, says, figures)
+
+
+def _sure(found: Comparison, side: str, end: float) -> str:
+    if found.enough:
+        return f"{found.difference:+.4f}, {found.confidence:.0%} sure {side} {end:+.4f}"
+    return (
+        f"{found.difference:+.4f}; {found.groups} texts are too few to be"
+        f" {found.confidence:.0%} sure of any difference"
+    )
 
 
 def _not_below_baseline(metric: str, challenger: Evidence) -> Check:
@@ -343,7 +352,7 @@ def _not_worse(
         )
         return Check(name, False, expected, "not defined", says), []
     side, end = ("above", found.low) if rule == NOT_BELOW else ("below", found.high)
-    observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure {side} {end:+.4f}"
+    observed = _sure(found, side, end)
     says = (
         f"version {challenger.version} ({found.candidate:.4f}) against {champion.version}"
         f" ({found.reference:.4f}) on {_rows(found, challenger)}, which can decide margins from"

@@ -190,15 +190,10 @@ def promote(
             raise ApprovalMissing(f"{gate.reason}. Approve it with  {approving(gate)}")
         _approve(tracking, gate, challenger, approval, run_id)
     with tracking.alone(f"promote-{name}"):
-        before = aliases(tracking, name)
-        current = before.get(CHAMPION)
         # A forced promotion needs no comparison.
         forced = force and gate.decision != "promote"
-        if current not in (gate.version, gate.champion_version) and not forced:
-            reason = _out_of_date(gate, current)
-            record(tracking, gate, "refused", reason, run_id)
-            raise GateRefused(reason)
-        if current == gate.version:
+        before = _aliases_up_to_date(tracking, gate, forced, run_id)
+        if before.get(CHAMPION) == gate.version:
             # If the promotion was recorded, nothing is left to do; else it was killed in between.
             _end_challenge(tracking, challenger, before)
             if challenger.tags.get(PROMOTED):
@@ -214,6 +209,9 @@ def promote(
                 raise GateRefused(reason) from error
             number = str(gate.version)
             tracking.client.set_model_version_tag(name, number, TESTED, json.dumps(facts))
+            # MLflow's page and other homes don't know our lock, and the test takes its time.
+            before = _aliases_up_to_date(tracking, gate, forced, run_id)
+        current = before.get(CHAMPION)
         if current != gate.version:
             _move(tracking, challenger, before)
         reason = gate.reason
@@ -225,6 +223,18 @@ def promote(
     replaced = current if current != gate.version else None
     now = version(tracking, name, gate.version)
     return Promotion(now, replaced, True, facts, reason, forced)
+
+
+def _aliases_up_to_date(
+    tracking: Tracking, gate: Gate, forced: bool, run_id: str | None
+) -> dict[str, int]:
+    """The model's aliases, if the champion is the one that the gate compared with, or forced."""
+    found = aliases(tracking, gate.name)
+    if found.get(CHAMPION) not in (gate.version, gate.champion_version) and not forced:
+        reason = _out_of_date(gate, found.get(CHAMPION))
+        record(tracking, gate, "refused", reason, run_id)
+        raise GateRefused(reason)
+    return found
 
 
 def approving(gate: Gate) -> str:

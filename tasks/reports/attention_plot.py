@@ -145,7 +145,7 @@ def attention_plot(tables: Tables) -> bytes:
         if not single:
             told = f"layer {tables.layers[number // heads]}, head {number % heads + 1}"
             axes.text(left - 0.5, top - 0.8, told, fontsize=7, va="bottom")
-    _label(axes, tables, places, wide, size, single)
+    _label(axes, tables, places, size, single)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=2)
     bar_height = min(1.4, image.shape[0] * cell)
@@ -171,7 +171,6 @@ def _label(
     axes: Axes,
     tables: Tables,
     places: Sequence[tuple[int, int]],
-    wide: int,
     size: float,
     single: bool,
 ) -> None:

@@ -10,7 +10,7 @@ from data_contracts.verdict import printable
 from fourstage.errors import listed
 from models.stage_format import HISTORY, NETWORK
 from tasks.reports.layer_mix import mix_table
-from tasks.reports.plots import data_address
+from tasks.reports.plots import data_address, loss_plot
 from tasks.reports.tables import markdown_table, number
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import NOTES, Artifact
@@ -97,7 +97,7 @@ def left_out(facts: Mapping[str, Any]) -> str:
     return f"macro_f1 leaves out labels in no {facts['split']} row and no prediction: {names}"
 
 
-def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = None) -> str:
+def contract_card(contract: Artifact) -> str:
     """Card of a contract: verdict, figures, report."""
     facts = contract.facts
     shown = {
@@ -109,14 +109,10 @@ def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = N
         parts.append(str(facts["reason"]))
     if "report.md" in contract.outputs:
         parts.append(contract.path("report.md").read_text(encoding="utf-8"))
-    if addresses := _links(links):
-        parts.append(addresses)
     return "\n\n".join(parts) + "\n"
 
 
 def _loss_picture(artifact: Artifact) -> str | None:
-    from tasks.reports.plots import loss_plot
-
     path = artifact.folder / NOTES / HISTORY
     if not path.is_file():
         return None

@@ -23,7 +23,7 @@ from tasks.reports.links import link_line
 from tasks.reports.polysemy import senses_line
 from tasks.reports.prototypes import prototypes_line
 from tasks.reports.search_table import found, widen
-from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
+from tasks.reports.stage_table import StageRow, brackets, stage_rows, stage_table_for_terminal
 from tasks.reports.word_in_context import contexts_line
 from tasks.reports.word_map import map_line
 from tasks.reports.word_relations import relations_line
@@ -126,8 +126,6 @@ def outcome(summary: Mapping[str, Any]) -> str:
 
 
 def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
-    from tasks.reports.stage_table import stage_rows
-
     metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
     rows = stage_rows(summary)
     for part in _parts_that_fit(rows, metric, console):

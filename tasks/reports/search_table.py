@@ -7,7 +7,7 @@ from typing import Any
 
 from fourstage.recipe.search import told
 from models.metrics import rank
-from tasks.reports.tables import markdown_table
+from tasks.reports.tables import markdown_table, mean_of
 
 
 def search_card(table: Mapping[str, Any]) -> str:
@@ -21,7 +21,7 @@ def search_card(table: Mapping[str, Any]) -> str:
     rows = [
         (
             *(_value(point["settings"][place]) for place in places),
-            _score(point),
+            mean_of(point),
             *(f"{score:.4f}" for score in point["scores"] if len(point["scores"]) > 1),
         )
         for point in ranked
@@ -46,7 +46,7 @@ def found(table: Mapping[str, Any]) -> str:
     """What was chosen, in one sentence without its full stop."""
     points, best = table["points"], table["points"][table["chosen"]]
     others = [point["mean"] for point in points if point is not best]
-    said = f"{table['metric']} {_score(best)} on the {table['rows']}"
+    said = f"{table['metric']} {mean_of(best)} on the {table['rows']}"
     if not others:
         return said
     span = f"{min(others):.4f}" + (f" to {max(others):.4f}" if len(others) > 1 else "")
@@ -60,11 +60,6 @@ def widen(table: Mapping[str, Any]) -> str:
         f"the {edge} {place.rpartition('.')[2]}" for place, edge in table["at_the_edge"].items()
     ]
     return f"Best with {' and '.join(edges)} tried: try values beyond" if edges else ""
-
-
-def _score(point: Mapping[str, Any]) -> str:
-    spread = point["deviation"]
-    return f"{point['mean']:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")
 
 
 def _value(value: object) -> str:

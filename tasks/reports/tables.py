@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -15,3 +16,11 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def number(value: float | None, digits: int = 0) -> str:
     """A number with thousands separators; a dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def mean_of(score: Mapping[str, Any] | None) -> str:
+    """The ``mean`` of several scores with their ``deviation``, if known; a dash for None."""
+    if score is None:
+        return "–"
+    spread = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
+    return f"{score['mean']:.4f}{spread}"

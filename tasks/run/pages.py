@@ -97,101 +97,94 @@ def show_evaluation(run: RecipeRun) -> None:
 
 def show_probes(run: RecipeRun) -> None:
     """Post the pre-trained network's probe scores on each dataset beside the baselines."""
-    probes = {s.name: run.made[s.name].facts for s in run.plan.of_kind("probe")}
     rows = [
         (
-            subject_of(name),
+            dataset,
             f"{facts['rows']:,} {facts['split']}",
             metric,
             *(f"{facts[who][metric]:.4f}" for who in ("metrics", "baseline", "majority")),
         )
-        for name, facts in probes.items()
+        for dataset, facts in run.facts_of("probe").items()
         for metric in facts["metrics"]
     ]
     head = ("dataset", "rows", "metric", "linear probe", *names("label"))
-    about = "What the network knows after pre-training"
-    run.post("probes", f"## {about}\n\n{markdown_table(head, rows)}", about)
+    _post(run, "probes", "What the network knows after pre-training", markdown_table(head, rows))
 
 
 def show_few_shot(run: RecipeRun) -> None:
     """Post the scores of the pre-trained network's answers from its prompt."""
-    steps = run.plan.of_kind("few_shot")
-    cards = [few_shot_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
-    about = "What the network answers from examples in its prompt"
-    run.post("few-shot", "\n\n".join([f"## {about}", *cards]), about)
+    cards = [few_shot_card(*asked) for asked in run.facts_of("few_shot").items()]
+    _post(run, "few-shot", "What the network answers from examples in its prompt", *cards)
 
 
 def show_prototypes(run: RecipeRun) -> None:
     """Post how well the pre-trained network tells classes from a few rows of each."""
-    found = {s.name: run.made[s.name].facts for s in run.plan.of_kind("prototypes")}
     rows = [
-        (subject_of(name), f"{facts['rows']:,} {facts['split']}", *cells)
-        for name, facts in found.items()
+        (dataset, f"{facts['rows']:,} {facts['split']}", *cells)
+        for dataset, facts in run.facts_of("prototypes").items()
         for cells in prototypes_cells(facts)
     ]
-    about = "Classes told by a few rows of each"
-    run.post("prototypes", f"## {about}\n\n{markdown_table(PROTOTYPES_HEAD, rows)}", about)
+    table = markdown_table(PROTOTYPES_HEAD, rows)
+    _post(run, "prototypes", "Classes told by a few rows of each", table)
 
 
 def show_links(run: RecipeRun) -> None:
     """Post the ranks that the pre-trained network gives to heads and tails."""
-    found = {s.name: run.made[s.name].facts for s in run.plan.of_kind("links")}
     rows = [
         (
-            subject_of(name),
+            dataset,
             f"{facts['rows']:,} {facts['split']}",
             f"{facts['entities']:,}",
             f"{facts['unknown']:,}",
             *link_cells(facts),
         )
-        for name, facts in found.items()
+        for dataset, facts in run.facts_of("links").items()
     ]
     head = ("dataset", "triples", "entities", "of unknown names", *LINK_SCORES)
     about = "The places of heads and tails among all entities"
-    run.post("links", f"## {about}\n\n{markdown_table(head, rows)}", about)
+    _post(run, "links", about, markdown_table(head, rows))
 
 
 def show_word_relations(run: RecipeRun) -> None:
     """Post how the pre-trained network's word vectors do on similarities and analogies."""
-    found = {subject_of(s.name): run.made[s.name].facts for s in run.plan.of_kind("word_relations")}
-    rows = [(name, relations_line(facts)) for name, facts in found.items()]
+    found = run.facts_of("word_relations")
+    rows = [(source, relations_line(facts)) for source, facts in found.items()]
     sections = [
-        (name, section, f"{score:.4f}")
-        for name, facts in found.items()
+        (source, section, f"{score:.4f}")
+        for source, facts in found.items()
         for section, score in facts["sections"].items()
     ]
-    about = "Similarities and analogies of words"
-    parts = [f"## {about}", markdown_table(("source", "score"), rows)]
+    tables = [markdown_table(("source", "score"), rows)]
     if sections:
-        parts.append(markdown_table(("source", "analogies", "answered right"), sections))
-    run.post("word-relations", "\n\n".join(parts), about)
+        tables.append(markdown_table(("source", "analogies", "answered right"), sections))
+    _post(run, "word-relations", "Similarities and analogies of words", *tables)
 
 
 def show_word_in_context(run: RecipeRun) -> None:
     """Post how well each layer's vectors say whether a word means the same in two sentences."""
-    steps = run.plan.of_kind("word_in_context")
-    cards = [contexts_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
+    cards = [contexts_card(*asked) for asked in run.facts_of("word_in_context").items()]
     about = "Whether a word means the same in two sentences, by its vectors"
-    run.post("word-in-context", "\n\n".join([f"## {about}", *cards]), about)
+    _post(run, "word-in-context", about, *cards)
 
 
 def show_polysemy(run: RecipeRun) -> None:
     """Post how far the layers of the pre-trained network tell the senses of words apart."""
-    found = run.made["polysemy"].facts["words"]
-    cards = [senses_card(word, facts) for word, facts in found.items()]
-    about = "Words in several senses, by their vectors"
-    run.post("polysemy", "\n\n".join([f"## {about}", *cards]), about)
+    cards = [senses_card(*word) for word in run.made["polysemy"].facts["words"].items()]
+    _post(run, "polysemy", "Words in several senses, by their vectors", *cards)
 
 
 def show_word_map(run: RecipeRun) -> None:
     """Post chosen words in the plane, and their neighbours."""
     about = "Words in the plane, by the vectors of the pre-trained network"
-    card = map_card(run.made["word_map"].facts)
-    run.post("word-map", f"## {about}\n\n{card}", about)
+    _post(run, "word-map", about, map_card(run.made["word_map"].facts))
 
 
 def show_attention(run: RecipeRun) -> None:
     """Post what tokens of texts attend to in a stage's network."""
-    stage = run.plan.recipe.attention["stage"]
-    about = f"What tokens attend to after stage {stage}"
-    run.post("attention", f"## {about}\n\n{attention_card(run.made['attention'])}", about)
+    about = f"What tokens attend to after stage {run.plan.recipe.attention['stage']}"
+    _post(run, "attention", about, attention_card(run.made["attention"]))
+
+
+def _post(run: RecipeRun, card: str, about: str, *parts: str) -> None:
+    """Post a page with a title that says what it is about."""
+    run.post(card, "\n\n".join([f"## {about}", *parts]), about)

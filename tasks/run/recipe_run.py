@@ -221,6 +221,14 @@ class RecipeRun:
                 " steps, then run the same command again."
             )
 
+    def facts_of(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Facts of each artifact of a kind that was made so far, by its subject."""
+        return {
+            subject_of(name): dict(artifact.facts)
+            for name, artifact in self.made.items()
+            if artifact.kind == kind
+        }
+
     def post(self, card: str, page: str, about: str) -> None:
         """Post a card on this flow's page in Prefect, and at the end on the lifecycle's page."""
         self.pages[card] = (page, about)
@@ -339,15 +347,17 @@ def raise_if_broken(contract: Artifact) -> None:
 
 
 def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
-    """Raise if a stage chooses by rows of the dataset that are not there.
+    """Raise if a dataset lacks the rows that a stage chooses by, or that evaluate the model.
 
     Raises:
-        ContractViolation: Its split has no rows. Known before anything is trained.
+        ContractViolation: Their split has no rows. Known before anything is trained.
     """
-    counts = dataset.facts["counts"]
+    splits = dataset.facts["counts"]["splits"]
     search = plan.recipe.search
     folds = search is not None and search.folds is not None
     for stage in plan.recipe.stages:
+        if stage.dataset != name:
+            continue
         by = {"select": stage.select, "stop": stage.stop}
         by = {key: setting for key, setting in by.items() if setting}
         remedies = [f"remove {' and '.join(by)} from the stage"] if by else []
@@ -355,22 +365,30 @@ def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
         if _chooses_threshold(stage, plan.folders):
             asked.add("dev")
             remedies.append("give the threshold as a number")
-        gone = sorted(split for split in asked if not counts["splits"].get(split))
-        if stage.dataset != name or folds or not gone:
-            continue
-        split = gone[0]
-        there = ", ".join(f"{rows:,} {kind}" for kind, rows in counts["splits"].items() if rows)
-        why = (
-            "they are drawn from the training rows, where rows of one text, document or title stay"
-            " together, and all may be together here"
-            if split in counts.get("carved_from_train", ())
-            else f"its files for {split} give none"
-        )
-        raise ContractViolation(
-            f"dataset {name}: expected {split} rows, which stage {stage.name} chooses by, got none"
-            f" ({there}): {why}. Name files with {split} rows in the source's files, or"
-            f" {' and '.join(remedies)}."
-        )
+        gone = sorted(split for split in asked if not splits.get(split))
+        if gone and not folds:
+            raise _without_rows(dataset, name, gone[0], f"stage {stage.name} chooses by", remedies)
+        split = plan.recipe.evaluation_split
+        if stage.kind == "finetune" and not splits.get(split):
+            raise _without_rows(dataset, name, split, "the model is evaluated on", [])
+
+
+def _without_rows(
+    dataset: Artifact, name: str, split: str, what_for: str, remedies: list[str]
+) -> ContractViolation:
+    counts = dataset.facts["counts"]
+    there = ", ".join(f"{rows:,} {kind}" for kind, rows in counts["splits"].items() if rows)
+    why = (
+        "they are drawn from the training rows, where rows of one text, document or title stay"
+        " together, and all may be together here"
+        if split in counts.get("carved_from_train", ())
+        else f"its files for {split} give none"
+    )
+    remedies = [f"Name files with {split} rows in the source's files", " and ".join(remedies)]
+    return ContractViolation(
+        f"dataset {name}: expected {split} rows, which {what_for}, got none ({there}): {why}."
+        f" {', or '.join(filter(None, remedies))}."
+    )
 
 
 def _chooses_threshold(stage: ResolvedStage, folders: Sequence[Path]) -> bool:

@@ -49,10 +49,16 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     """Let a stage with policy ``continue`` start from its last version, on new documents only.
 
     The budget scales with the new text: if a tenth of the tokens is new, the stage gets a tenth of
-    the recipe's budget. With less new text than one batch, the last version is kept.
+    the recipe's budget. With less new text than one batch, the last version is kept. A corpus that
+    the last run did not read is new; the rows of datasets are read again. A stage that reads rows
+    alone is trained anew if they changed.
     """
     name = stage_step(stage.name)
     if stage.refresh != GOES_ON or name not in run.last or name in run.made:
+        return
+    corpora = [corpus for corpus in stage.corpora if corpus_step(corpus) in run.made]
+    if not corpora:
+        say(f"{name}: reads rows, whose new ones are not told apart; trained anew if they changed")
         return
     before = run.last[name]
     step = run.plan.steps[name]
@@ -63,7 +69,12 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         tokens = as_texts(run.made)[tokens_step(corpus)]
         seen = run.last.get(corpus_step(corpus))
         all_tokens += _train_tokens(tokens)
-        if seen is None or seen.digest == run.made[corpus_step(corpus)].digest:
+        if corpus not in corpora:
+            continue
+        if seen is None:
+            new_tokens += _train_tokens(tokens)
+            continue
+        if seen.digest == run.made[corpus_step(corpus)].digest:
             continue  # unchanged text is replayed
         fresh = run.make(_fresh_tokens(run, corpus, seen))
         if _train_tokens(fresh):

@@ -19,7 +19,7 @@ from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
-from tasks.store.step_names import as_texts, dataset_step, measurement_step, stage_step, subject_of
+from tasks.store.step_names import as_texts, dataset_step, measurement_step, stage_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -59,12 +59,12 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "slices": facts.get("slices", {}),
         "forgetting": facts.get("forgetting", {}),
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
-        "probes": _facts_of(run, "probe"),
-        "few_shot": _facts_of(run, "few_shot"),
-        "prototypes": _facts_of(run, "prototypes"),
-        "links": _facts_of(run, "links"),
-        "word_relations": _facts_of(run, "word_relations"),
-        "word_in_context": _facts_of(run, "word_in_context"),
+        "probes": run.facts_of("probe"),
+        "few_shot": run.facts_of("few_shot"),
+        "prototypes": run.facts_of("prototypes"),
+        "links": run.facts_of("links"),
+        "word_relations": run.facts_of("word_relations"),
+        "word_in_context": run.facts_of("word_in_context"),
         "word_map": dict(run.made["word_map"].facts) if "word_map" in run.made else {},
         "polysemy": dict(run.made["polysemy"].facts["words"]) if "polysemy" in run.made else {},
         "attention": dict(run.made["attention"].facts) if "attention" in run.made else {},
@@ -87,15 +87,6 @@ def _example(run: RecipeRun) -> str | None:
     if (package := run.plan.steps.get("package")) is None or "evaluation" not in run.made:
         return None
     return typed(run.made["evaluation"].facts["answers"], package.settings)
-
-
-def _facts_of(run: RecipeRun, kind: str) -> dict[str, dict[str, Any]]:
-    """Facts of each artifact of a kind, by its subject."""
-    return {
-        subject_of(name): dict(artifact.facts)
-        for name, artifact in run.made.items()
-        if artifact.kind == kind
-    }
 
 
 def show_summary(run: RecipeRun) -> dict[str, Any]:

@@ -120,5 +120,6 @@ def _show_regions(
             rows = TokenisedRows(artifact.path(ROWS), "dev")
             if rows.most_regions and len(rows):
                 if found := word_regions(stage, tokenizer, rows, folders):
-                    (to / WORD_REGIONS).write_text(json.dumps(found, ensure_ascii=False))
+                    said = json.dumps(found, ensure_ascii=False)
+                    (to / WORD_REGIONS).write_text(said, encoding="utf-8")
                 return

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from uuid import UUID
 
 import httpx
@@ -65,12 +64,7 @@ class StageListener:
         self._closing.enter_context(system_metrics(tracking, self.run_id))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """Mark the run of an unfinished stage as KILLED after a signal, otherwise as FAILED."""
         self._closing.close()
         if error is not None:

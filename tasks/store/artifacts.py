@@ -142,15 +142,14 @@ class Store:
         folder = self.folder(kind, key)
         manifest = folder / MANIFEST
         try:
-            text = manifest.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return Missing(kind, key, "unfinished" if folder.exists() else "never made")
-        try:
-            artifact = Artifact(folder=folder, **_fields(json.loads(text)))
+            written = json.loads(manifest.read_text(encoding="utf-8"))
+            artifact = Artifact(folder=folder, **_fields(written))
             whole = artifact.key == key == digest(dict(artifact.preimage))
             whole = whole and artifact.digest == content_digest(
                 artifact.kind, artifact.outputs, artifact.facts
             )
+        except FileNotFoundError:
+            return Missing(kind, key, "unfinished" if folder.exists() else "never made")
         except (ValueError, KeyError, TypeError, AttributeError):
             artifact, whole = None, False
         if artifact is None or not whole:
@@ -176,6 +175,8 @@ class Store:
             try:
                 written = json.loads(manifest.read_text(encoding="utf-8"))
                 found.append(Artifact(folder=manifest.parent, **_fields(written)))
+            except FileNotFoundError:
+                continue  # removed in the meantime, by `gc` or to be made anew
             except (ValueError, KeyError, TypeError):
                 self.say(f"unreadable manifest {self._short(manifest)}: passed over")
         yield from sorted(found, key=lambda artifact: artifact.created)

@@ -12,7 +12,6 @@ from typing import Any
 from tasks.store.ancestry import Ancestry, Manifest, gather, join
 from tasks.store.artifacts import Store
 from tasks.store.step_names import STAGE_BEFORE, tokens_step
-from tasks.store.steps import BEFORE_LABELS
 
 START = "start of "  # before the part, the role of a stage that it starts from
 
@@ -26,28 +25,12 @@ class ModelFacts:
         stages: Stages that trained its network, first to last, without teachers.
         measurements: Measurement of each stage, by the stage's key.
         evaluation: Its evaluation; None if there are no labels.
-        probes: Linear probes of the network on each dataset, before fine-tuning.
-        few_shot: The network's answers to each dataset from its prompt, before fine-tuning.
-        prototypes: Its answers in episodes of a few rows of each class, before fine-tuning.
-        links: The ranks that it gives to heads and tails of each dataset, before fine-tuning.
-        word_relations: Tests of its word vectors on similarities and analogies.
-        word_in_context: Tests of its layers on a word in two sentences.
-        polysemy: How far its layers tell the senses of words apart.
-        word_map: Places of chosen words in the plane.
     """
 
     ancestry: Ancestry
     stages: tuple[Manifest, ...]
     measurements: Mapping[str, Manifest]
     evaluation: Manifest | None
-    probes: tuple[Manifest, ...] = ()
-    few_shot: tuple[Manifest, ...] = ()
-    prototypes: tuple[Manifest, ...] = ()
-    links: tuple[Manifest, ...] = ()
-    word_relations: tuple[Manifest, ...] = ()
-    word_in_context: tuple[Manifest, ...] = ()
-    polysemy: tuple[Manifest, ...] = ()
-    word_map: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:
@@ -102,11 +85,6 @@ class ModelFacts:
         if self.evaluation is None:
             return {}
         return {**self.evaluation.facts, "latency_ms": self.evaluation.notes.get("latency_ms", {})}
-
-    @property
-    def package(self) -> Manifest | None:
-        """The packaged model."""
-        return next(iter(self.ancestry.of_kind("package")), None)
 
     def measured(self) -> Iterator[tuple[Manifest, Manifest]]:
         """Each measured stage with its measurement."""
@@ -166,5 +144,4 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    before = (tuple(ancestry.of_kind(kind)) for kind in BEFORE_LABELS)
-    return ModelFacts(ancestry, tuple(stages), measurements, evaluation, *before)
+    return ModelFacts(ancestry, tuple(stages), measurements, evaluation)

@@ -9,7 +9,7 @@ are reused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -277,6 +277,15 @@ def look_ahead(steps: Sequence[Step], store: Store) -> Iterator[Prospect]:
         if isinstance(found, Artifact):
             made[step.name] = found
         yield Prospect(step, bound, found)
+
+
+def finished(steps: Iterable[Step], store: Store) -> dict[str, Artifact]:
+    """The artifacts of those steps that the store has, by step name."""
+    return {
+        prospect.step.name: prospect.found
+        for prospect in look_ahead([*steps], store)
+        if isinstance(prospect.found, Artifact)
+    }
 
 
 @dataclass(frozen=True)

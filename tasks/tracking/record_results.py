@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,41 +104,40 @@ def _log_curves(tracking: Tracking, run_id: str, facts: ModelFacts) -> None:
     from tasks.reports.word_in_context import layers_plot
     from tasks.reports.word_map import map_plot
 
-    drawn = [(asked.name, few_shot_plot(asked.facts)) for asked in facts.few_shot]
-    drawn += [(test.name, layers_plot(test.facts)) for test in facts.word_in_context]
-    for test in facts.polysemy:
+    of_kind = facts.ancestry.of_kind
+    drawn = [(asked.name, few_shot_plot(asked.facts)) for asked in of_kind("few_shot")]
+    drawn += [(test.name, layers_plot(test.facts)) for test in of_kind("word_in_context")]
+    for test in of_kind("polysemy"):
         words = test.facts["words"].items()
         drawn += [(f"polysemy {number}", senses_plot(*w)) for number, w in enumerate(words, 1)]
-    drawn += [(test.name, map_plot(test.facts)) for test in facts.word_map]
-    with tempfile.TemporaryDirectory() as temporary:
-        for name, picture in drawn:
-            (Path(temporary) / f"{name.replace(' ', '_')}.png").write_bytes(picture)
-        if drawn:
-            tracking.client.log_artifacts(run_id, temporary, PLACE)
+    drawn += [(test.name, map_plot(test.facts)) for test in of_kind("word_map")]
+    _log_drawn(tracking, run_id, drawn)
 
 
 def _log_word_regions(tracking: Tracking, run_id: str, made: Mapping[str, Artifact]) -> None:
     """What words look at in their pictures after each stage."""
     from tasks.reports.word_region_plot import word_regions_of
 
-    plots = {name: word_regions_of(each) for name, each in made.items()}
-    with tempfile.TemporaryDirectory() as temporary:
-        seen = {f"{name.replace(' ', '_')}.png": plot for name, plot in plots.items() if plot}
-        for name, plot in seen.items():
-            (Path(temporary) / f"word_regions_{name}").write_bytes(plot)
-        if seen:
-            tracking.client.log_artifacts(run_id, temporary, PLACE)
+    plots = {f"word_regions_{name}": word_regions_of(each) for name, each in made.items()}
+    _log_drawn(tracking, run_id, [(name, plot) for name, plot in plots.items() if plot])
 
 
 def _log_attention(tracking: Tracking, run_id: str, attention: Artifact) -> None:
     """What tokens attend to: a picture of each text and kind, and the numbers."""
     from tasks.reports.attention_plot import attention_pictures
 
-    with tempfile.TemporaryDirectory() as temporary:
-        for name, picture in attention_pictures(attention):
-            (Path(temporary) / f"attention_{name}.png").write_bytes(picture)
-        tracking.client.log_artifacts(run_id, temporary, PLACE)
+    pictures = attention_pictures(attention)
+    _log_drawn(tracking, run_id, [(f"attention_{name}", picture) for name, picture in pictures])
     tracking.client.log_artifact(run_id, str(attention.path(ATTENTION)), PLACE)
+
+
+def _log_drawn(tracking: Tracking, run_id: str, drawn: Sequence[tuple[str, bytes]]) -> None:
+    """Log pictures under their names."""
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, picture in drawn:
+            (Path(temporary) / f"{name.replace(' ', '_')}.png").write_bytes(picture)
+        if drawn:
+            tracking.client.log_artifacts(run_id, temporary, PLACE)
 
 
 def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> float:

@@ -96,37 +96,37 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
     ):
         for metric, value in found.get(table, {}).items():
             yield Figure(f"{place}{metric}", value, text=facts.dataset)
-    for probe in facts.probes:
+    for probe in facts.ancestry.of_kind("probe"):
         dataset = subject_of(probe.name)
         for place, table in (("probe", "metrics"), ("baseline", "baseline")):
             for metric, value in probe.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
     yield from _few_shot(facts)
-    for told in facts.prototypes:
+    for told in facts.ancestry.of_kind("prototypes"):
         dataset, text = subject_of(told.name), facts.dataset_of(told)
         for place, table in (("prototypes", "metrics"), ("baseline", "baseline")):
             for asked, value in told.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{asked}", value, text=text)
-    for ranked in facts.links:
+    for ranked in facts.ancestry.of_kind("links"):
         place, text = f"links/{subject_of(ranked.name)}", facts.dataset_of(ranked)
         for metric, value in ranked.facts["metrics"].items():
             yield Figure(f"{place}/{metric}", value, text=text)
-    for test in facts.word_relations:
+    for test in facts.ancestry.of_kind("word_relations"):
         for metric, value in test.facts["metrics"].items():
             yield Figure(f"word_relations/{subject_of(test.name)}/{metric}", value)
-    for test in facts.word_in_context:
+    for test in facts.ancestry.of_kind("word_in_context"):
         place, text = f"word_in_context/{subject_of(test.name)}", facts.dataset_of(test)
         yield Figure(f"{place}/accuracy", test.facts["metrics"]["accuracy"], text=text)
         for name in ("constant", "form"):
             yield Figure(f"{place}/{name}", test.facts[name], text=text)
         for number, layer in enumerate(test.facts["layers"]):
             yield Figure(f"{place}/accuracy_by_layer", layer["accuracy"], number, text)
-    for test in facts.polysemy:
-        for word, found in test.facts["words"].items():
-            for number, layer in enumerate(found["layers"]):
+    for test in facts.ancestry.of_kind("polysemy"):
+        for word, occurrences in test.facts["words"].items():
+            for number, layer in enumerate(occurrences["layers"]):
                 for name in ("within", "between"):
                     yield Figure(f"polysemy/{word}/{name}", layer[name], number)
-                share = layer["same_sense"] / len(found["senses"])
+                share = layer["same_sense"] / len(occurrences["senses"])
                 yield Figure(f"polysemy/{word}/same_sense", share, number)
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
@@ -138,7 +138,7 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
 
 def _few_shot(facts: ModelFacts) -> Iterator[Figure]:
     """Scores of answers from a prompt; the step is the number of examples."""
-    for asked in facts.few_shot:
+    for asked in facts.ancestry.of_kind("few_shot"):
         place, text = f"few_shot/{subject_of(asked.name)}", facts.dataset_of(asked)
         metric = asked.facts["metric"]
         for point in asked.facts["curve"]:

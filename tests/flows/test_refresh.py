@@ -16,11 +16,12 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Story:
-    """A first run, then two refreshes: with new letters, and with hardly any."""
+    """A first run, then refreshes: with new letters, with hardly any, with another corpus."""
 
     first: Answer
     grown: Answer
     hardly: Answer
+    wider: Answer
 
     def stages(self, answer: Answer) -> dict[str, Any]:
         assert answer.code == 0, answer.told()
@@ -37,9 +38,11 @@ def story(person, project: Project, prefect_server: str):
         grown = listener.asks(refresh=str(path))
         project.lines("letters.jsonl", [document(3000, sentences=1)], mode="a")
         hardly = listener.types("run", str(path), "--refresh", "--json")
+        more = "stages.domain.corpora={letters: 0.5, notes: 0.5}"
+        wider = listener.types("run", str(path), "--refresh", "--json", "--set", more)
     finally:
         listener.close()
-    return Story(first, grown, hardly)
+    return Story(first, grown, hardly, wider)
 
 
 def test_general_stays_and_domain_goes_on_with_the_new_documents(story: Story):
@@ -71,6 +74,11 @@ def test_with_less_new_text_than_a_batch_the_domain_stage_stays(story: Story):
     assert story.hardly.json["model"]["version"] == 2
 
 
+def test_a_corpus_that_the_last_run_did_not_read_is_new_text(story: Story):
+    assert "stage domain: continues with" in story.wider.err
+    assert story.stages(story.wider)["domain"]["status"] == "trained"
+
+
 def test_the_summaries_are_plain_json(story: Story):
-    for answer in (story.first, story.grown, story.hardly):
+    for answer in (story.first, story.grown, story.hardly, story.wider):
         assert json.dumps(answer.json)

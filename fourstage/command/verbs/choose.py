@@ -19,7 +19,7 @@ from fourstage.command.options import (
     minutes,
 )
 from fourstage.command.output import (
-    only_this_on_standard_output,
+    only_results,
     print_line,
     print_table,
     print_text,
@@ -28,7 +28,6 @@ from fourstage.command.output import (
 from fourstage.command.required_servers import require_servers
 from fourstage.errors import GateRefused, RecipeError, listed
 from fourstage.settings import make_home
-from fourstage.terminal import libraries_speak_to, new_log
 
 SHOWN = 3  # files of a source in a message
 HELP = "find the recipe that is best on your rows in some minutes, and register its model"
@@ -97,10 +96,7 @@ def handle(options: Namespace) -> int:
     candidates_of(*given, options.candidate, options.without)
     require_servers()
     make_home()
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("choose")),
-    ):
+    with only_results(options.json, "choose") as print_object:
         with prefect_ready():
             from flows.choose import choose
         table = choose(*given, options.minutes, options.candidate, options.without, begun)

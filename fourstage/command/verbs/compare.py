@@ -7,10 +7,9 @@ from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
-from fourstage.command.output import only_this_on_standard_output, print_line, print_table
+from fourstage.command.output import only_results, print_line, print_table
 from fourstage.command.required_servers import require_servers
 from fourstage.settings import make_home
-from fourstage.terminal import libraries_speak_to, new_log
 
 HELP = "compare recipes over seeds, on equal terms"
 
@@ -52,10 +51,7 @@ def handle(options: Namespace) -> int:
         resolve_recipe(recipe, options.overrides, options.smoke)
     require_servers()
     make_home()
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("compare")),
-    ):
+    with only_results(options.json, "compare") as print_object:
         with prefect_ready():
             from flows.compare import compare
         table = compare(

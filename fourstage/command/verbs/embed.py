@@ -8,10 +8,9 @@ from itertools import chain
 from pathlib import Path
 
 from fourstage.command.options import add_json, add_recipe
-from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.command.output import only_results, print_line
 from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError
-from fourstage.terminal import libraries_speak_to, new_log
 
 HELP = "write the vectors that each layer of a trained stage gives to the tokens of a file's texts"
 
@@ -63,10 +62,7 @@ def handle(options: Namespace) -> int:
                 found.append((str(name), text))
             yield found
 
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("embed")),
-    ):
+    with only_results(options.json, "embed") as print_object:
         from fourstage.activity import activity, progress
         from tasks.planning.embed_texts import embed_texts
 

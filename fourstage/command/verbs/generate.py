@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import fields
 
 from fourstage.command.options import add_json, add_recipe
-from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.terminal import libraries_speak_to, new_log
+from fourstage.command.output import only_results, print_line
 from models.decoding.settings import POLICIES, Generation
 
 HELP = "continue texts, fill in their [MASK] or answer them with the network of a trained stage"
@@ -61,10 +60,7 @@ def handle(options: Namespace) -> int:
     asked = {name: getattr(options, name) for name in _SETTINGS}
     given = {name: value for name, value in asked.items() if value is not None}
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("generate")),
-    ):
+    with only_results(options.json, "generate") as print_object:
         from tasks.planning.write_texts import write_texts
 
         found = write_texts(plan, options.stage, options.text, given)

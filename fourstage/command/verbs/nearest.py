@@ -12,16 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
-from fourstage.command.output import (
-    ONE_CELL,
-    only_this_on_standard_output,
-    print_cells,
-    print_table,
-)
+from fourstage.command.output import ONE_CELL, only_results, print_cells, print_table
 from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError, did_you_mean
 from fourstage.settings import make_home
-from fourstage.terminal import libraries_speak_to, new_log
 
 HELP = "find the texts of a file that are most similar to a text, or the words to a word"
 
@@ -80,10 +74,7 @@ def _texts(options: Namespace) -> int:
     batches = read_one_text(options.input, options.column)
     first = next(batches, [])  # before the model is loaded, to report a wrong file at once
     make_home()
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("nearest")),
-    ):
+    with only_results(options.json, "nearest") as print_object:
         import numpy as np
 
         from fourstage.activity import activity, progress
@@ -125,11 +116,7 @@ def _print(found: list[dict[str, Any]]) -> None:
 
 def _words(options: Namespace) -> int:
     """Look the words up in the table of the model's last stage."""
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("nearest")),
-        ExitStack() as files,
-    ):
+    with only_results(options.json, "nearest") as print_object, ExitStack() as files:
         from models.catalogue import literals, provided
         from models.interchange.stage_folder import is_stage
         from models.saved_tokenizer import load_tokenizer, scheme_of

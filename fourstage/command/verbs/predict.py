@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
-from fourstage.command.output import only_this_on_standard_output, print_cells
+from fourstage.command.output import only_results, print_cells
 from fourstage.command.row_files import BATCH, Row, named, read_texts, written
 from fourstage.errors import RecipeError
 from fourstage.settings import make_home
-from fourstage.terminal import libraries_speak_to, new_log, say
+from fourstage.terminal import say
 
 # The columns that --output adds; the last says why there is no answer.
 LABEL, SCORE, ERROR = "predicted_label", "predicted_score", "prediction_error"
@@ -73,10 +73,7 @@ def handle(options: Namespace) -> int:
     batches = _batches(options)
     first = next(batches, [])  # before the model is loaded, to report a wrong file at once
     make_home()
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("predict")),
-    ):
+    with only_results(options.json, "predict") as print_object:
         from fourstage.activity import activity, progress
         from tasks.registry.predict import asking
 

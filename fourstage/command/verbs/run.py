@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
-from fourstage.command.output import only_this_on_standard_output
+from fourstage.command.output import only_results
 from fourstage.command.required_servers import require_servers
 from fourstage.errors import ContractViolation, GateRefused
 from fourstage.settings import home, make_home
-from fourstage.terminal import libraries_speak_to, new_log, say
+from fourstage.terminal import say
 
 if TYPE_CHECKING:
     from tasks.planning.layout import Plan
@@ -56,10 +56,7 @@ def handle(options: Namespace) -> int:
     plan: Plan | None = None
     with suppress(ContractViolation):  # the flow finds a fault of the data again and records it
         plan = lay_out(recipe, sources, folders, options.smoke)
-    with (
-        only_this_on_standard_output(options.json) as print_object,
-        libraries_speak_to(new_log("run")),
-    ):
+    with only_results(options.json, "run") as print_object:
         with prefect_ready():
             from flows.lifecycle import lifecycle
 

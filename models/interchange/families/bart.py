@@ -7,13 +7,9 @@ from typing import Any
 
 from fourstage.errors import RecipeError
 from models.interchange.architecture import Architecture, Link, Settings, dense, norm, table
+from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks
 
 UNUSED = 2  # rows at the start of their position tables that no token reads
-# Keys of the decoder that must have the value of the encoder's.
-ALIKE = {
-    "decoder_attention_heads": "encoder_attention_heads",
-    "decoder_ffn_dim": "encoder_ffn_dim",
-}
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
@@ -22,11 +18,9 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
     ours = "network/embeddings/token"
     yield table("model.shared", ours, settings["vocabulary_size"], width)
     yield from _side("encoder", "embeddings", settings)
-    for number in range(settings["num_layers"]):
-        yield from _block("encoder", number, number, settings)
+    yield from blocks("encoder", settings)
     yield from _side("decoder", "decoder_embeddings", settings)
-    for number in range(settings["num_decoder_layers"]):
-        yield from _block("decoder", number, settings["num_layers"] + number, settings)
+    yield from blocks("decoder", settings)
 
 
 def _side(side: str, ours: str, settings: Settings) -> Iterator[Link]:
@@ -40,25 +34,6 @@ def _side(side: str, ours: str, settings: Settings) -> Iterator[Link]:
         rows_before=UNUSED,
     )
     yield from norm(f"{theirs}layernorm_embedding", f"network/{ours}/norm", width)
-
-
-def _block(side: str, number: int, our_number: int, settings: Settings) -> Iterator[Link]:
-    """A block of the encoder or of the decoder."""
-    width, inner = settings["hidden_dim"], settings["intermediate_dim"]
-    theirs, ours = f"model.{side}.layers.{number}.", f"network/block_{our_number}/"
-    yield from _attention(f"{theirs}self_attn", f"{ours}attention", width)
-    yield from norm(f"{theirs}self_attn_layer_norm", f"{ours}attention_norm", width)
-    if side == "decoder":
-        yield from _attention(f"{theirs}encoder_attn", f"{ours}cross_attention", width)
-        yield from norm(f"{theirs}encoder_attn_layer_norm", f"{ours}cross_norm", width)
-    yield from dense(f"{theirs}fc1", f"{ours}intermediate", width, inner)
-    yield from dense(f"{theirs}fc2", f"{ours}output", inner, width)
-    yield from norm(f"{theirs}final_layer_norm", f"{ours}output_norm", width)
-
-
-def _attention(theirs: str, ours: str, width: int) -> Iterator[Link]:
-    for letter, name in (("q", "query"), ("k", "key"), ("v", "value"), ("out", "output")):
-        yield from dense(f"{theirs}.{letter}_proj", f"{ours}/{name}", width, width)
 
 
 def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
@@ -96,24 +71,10 @@ ARCHITECTURE = Architecture(
         "BartForConditionalGeneration": ("text_infilling",),
         "BartForSequenceClassification": ("sequence_classification",),
     },
-    arguments={
-        "vocab_size": ("vocabulary_size", 50265),
-        "d_model": ("hidden_dim", 1024),
-        "encoder_layers": ("num_layers", 12),
-        "decoder_layers": ("num_decoder_layers", 12),
-        "encoder_attention_heads": ("num_heads", 16),
-        "encoder_ffn_dim": ("intermediate_dim", 4096),
-        "max_position_embeddings": ("max_sequence_length", 1024),
-        "activation_function": ("activation", "gelu"),
-        "dropout": ("dropout", 0.1),
-    },
+    arguments=ARGUMENTS,
     network=network,
     heads=heads,
-    copies={
-        "lm_head.weight": "model.shared.weight",
-        "model.encoder.embed_tokens.weight": "model.shared.weight",
-        "model.decoder.embed_tokens.weight": "model.shared.weight",
-    },
+    copies=COPIES,
     demanded={
         "tie_word_embeddings": True,
         "scale_embedding": False,

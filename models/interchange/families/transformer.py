@@ -15,46 +15,19 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models.interchange.architecture import Architecture, Link, Settings, dense, norm, table
+from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks
 from models.interchange.unigram_files import write_marian
 from models.layers.sinusoids import Sinusoids
-
-# {keys that must have the value of another one: that one}
-ALIKE = {
-    "decoder_attention_heads": "encoder_attention_heads",
-    "decoder_ffn_dim": "encoder_ffn_dim",
-}
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
     """All tensors of the network."""
     width, rows = settings["hidden_dim"], settings["vocabulary_size"]
     yield table("model.shared", "network/embeddings/token", rows, width, halved=(1,))
-    for number in range(settings["num_layers"]):
-        yield from _block("encoder", number, number, settings)
-    for number in range(settings["num_decoder_layers"]):
-        yield from _block("decoder", number, settings["num_layers"] + number, settings)
+    for side in ("encoder", "decoder"):
+        yield from blocks(side, settings, _reads, _writes, _norm)
     if settings["biased_output"]:
         yield Link("final_logits_bias", "network/output_bias", (1, rows), as_ours=(rows,))
-
-
-def _block(side: str, number: int, our_number: int, settings: Settings) -> Iterator[Link]:
-    """A block of the encoder or of the decoder."""
-    width, inner = settings["hidden_dim"], settings["intermediate_dim"]
-    theirs, ours = f"model.{side}.layers.{number}.", f"network/block_{our_number}/"
-    yield from _attention(f"{theirs}self_attn", f"{ours}attention", width)
-    yield from _norm(f"{theirs}self_attn_layer_norm", f"{ours}attention_norm", width)
-    if side == "decoder":
-        yield from _attention(f"{theirs}encoder_attn", f"{ours}cross_attention", width)
-        yield from _norm(f"{theirs}encoder_attn_layer_norm", f"{ours}cross_norm", width)
-    yield from _reads(f"{theirs}fc1", f"{ours}intermediate", width, inner)
-    yield from _writes(f"{theirs}fc2", f"{ours}output", inner, width)
-    yield from _norm(f"{theirs}final_layer_norm", f"{ours}output_norm", width)
-
-
-def _attention(theirs: str, ours: str, width: int) -> Iterator[Link]:
-    for letter, name in (("q", "query"), ("k", "key"), ("v", "value")):
-        yield from _reads(f"{theirs}.{letter}_proj", f"{ours}/{name}", width, width)
-    yield from _writes(f"{theirs}.out_proj", f"{ours}/output", width, width)
 
 
 def _reads(theirs: str, ours: str, inputs: int, outputs: int) -> Iterator[Link]:
@@ -122,24 +95,10 @@ ARCHITECTURE = Architecture(
     their_prefix="model",
     # The first is written: their class without the output has no place for its bias.
     classes={"MarianMTModel": ("sequence_to_sequence",), "MarianModel": ()},
-    arguments={
-        "vocab_size": ("vocabulary_size", 58101),
-        "d_model": ("hidden_dim", 1024),
-        "encoder_layers": ("num_layers", 12),
-        "decoder_layers": ("num_decoder_layers", 12),
-        "encoder_attention_heads": ("num_heads", 16),
-        "encoder_ffn_dim": ("intermediate_dim", 4096),
-        "max_position_embeddings": ("max_sequence_length", 1024),
-        "activation_function": ("activation", "gelu"),
-        "dropout": ("dropout", 0.1),
-    },
+    arguments={**ARGUMENTS, "vocab_size": ("vocabulary_size", 58101)},
     network=network,
     heads=heads,
-    copies={
-        "lm_head.weight": "model.shared.weight",
-        "model.encoder.embed_tokens.weight": "model.shared.weight",
-        "model.decoder.embed_tokens.weight": "model.shared.weight",
-    },
+    copies=COPIES,
     demanded={
         "tie_word_embeddings": True,
         "share_encoder_decoder_embeddings": True,

@@ -46,6 +46,7 @@ def test_triples_are_rows_and_the_vocabulary_is_learned_from_them():
     assert found.tokenizer.learn_from == ("graph",)
     assert not found.tokenizer.lowercase
     assert as_recipe(found)["evaluate"]["links"] == ["graph", "other"]
+    assert found.sources == ("graph", "other")
 
 
 def test_a_further_stage_reads_rows_as_well():

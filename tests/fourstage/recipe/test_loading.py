@@ -189,6 +189,11 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
         ),
         ("stage: finetune", "stage: finetun", "'finetun' is not a value of 'stage'; did you mean"),
         (
+            "stage: finetune",
+            "refresh: continue, stage: finetune",
+            "stages[1].refresh: 'continue' trains on new documents, and stage finetune reads rows",
+        ),
+        (
             "budget: {steps: 10}",
             "steps: 10",
             "A budget is written `budget: {steps: …}`.",

@@ -42,6 +42,16 @@ def test_a_model_is_not_worse_than_itself_whatever_the_margin():
     assert found.smallest_margin == 0.0
 
 
+@pytest.mark.parametrize(("texts", "sure"), [(3, False), (4, False), (5, True)])
+def test_a_few_texts_are_never_sure_even_if_all_agree(texts: int, sure: bool):
+    labels = np.zeros(40, int)
+    found = compare(
+        LABEL, labels, labels, labels + 1, metric="accuracy", groups=np.arange(40) % texts
+    )
+    assert (found.low, found.groups) == (1.0, texts)
+    assert found.enough is found.non_inferior is sure
+
+
 def test_the_smallest_margin_shrinks_with_more_rows_and_says_what_is_too_fine():
     small = compare(LABEL, *rows(100, (0.8, 0.8)), metric="accuracy", margin=0.01, resamples=500)
     large = compare(LABEL, *rows(10_000, (0.8, 0.8)), metric="accuracy", margin=0.02, resamples=500)

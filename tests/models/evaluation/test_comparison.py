@@ -106,6 +106,14 @@ def test_a_rigged_contest_is_labelled_as_it_was_rigged(metric: str) -> None:
     assert better.p < 0.01
 
 
+def test_of_three_rows_that_are_all_won_nothing_is_certain() -> None:
+    labels = np.zeros(3, int)
+    said = [_contender("right", labels[None]), _contender("wrong", labels[None] + 1)]
+    (found,) = _contest(labels, said, NUM_LABELS, metric="accuracy", resamples=100).differences
+    assert (abs(found.difference), found.verdict) == (1.0, UNCLEAR)
+    assert found.p == 0.25  # three coins alike: the sign test's, two-sided
+
+
 def _pair(
     rng: np.random.Generator, trainings: int, runs: int, gap: float, paired: bool, sets: int = 1
 ) -> tuple[list[AnsweredRows], list[Contender]]:

@@ -11,6 +11,7 @@ import pytest
 from mlflow import MlflowClient
 
 from fourstage.errors import EnvironmentFault
+from tasks.registry import garbage
 from tasks.registry.garbage import DAY, Waste, find_waste, remove
 from tasks.registry.register_model import register
 from tasks.store.ancestry import gather
@@ -112,6 +113,30 @@ def test_an_entry_that_somebody_is_making_stays(old, tracking: Tracking):
         assert remove(old.store, [item]) == []
     assert (entry.folder / MANIFEST).exists()
     assert remove(old.store, [item]) == [item]
+
+
+def test_an_entry_that_was_used_since_it_was_judged_stays(old, tracking: Tracking):
+    entry = old["stage task"]
+    (item,) = [i for i in find_waste(old.store, tracking, 30) if i.path == entry.folder]
+    old.store.mark_used(entry)
+    assert remove(old.store, [item]) == []
+    assert isinstance(old.store.find("stage", entry.key), Artifact)
+
+
+def test_the_lock_stays_until_nothing_of_the_entry_is_left(old, tracking: Tracking, monkeypatch):
+    entry = old["stage task"]
+    (item,) = [i for i in find_waste(old.store, tracking, 30) if i.path == entry.folder]
+    lock = entry.folder.with_name(f"{entry.key}.lock")
+    emptied = garbage.shutil.rmtree
+
+    def rmtree(folder: Path) -> None:
+        assert lock.exists()
+        assert not (folder / MANIFEST).exists()
+        emptied(folder)
+
+    monkeypatch.setattr(garbage.shutil, "rmtree", rmtree)
+    assert remove(old.store, [item]) == [item]
+    assert not lock.exists()
 
 
 def test_old_logs_of_runs_go_and_those_of_servers_stay(home, old, tracking: Tracking):

@@ -20,6 +20,7 @@ from fourstage.errors import (
     UnknownNameError,
 )
 from models.stage_format import NETWORK
+from tasks.registry import promote_model
 from tasks.registry.decision import decision_of, hold
 from tasks.registry.evidence import keep_evidence, read_evidence
 from tasks.registry.gate import Evidence, Gate, Predictions, decide
@@ -362,6 +363,23 @@ def test_only_one_of_two_promotions_at_once_wins(tracking: Tracking, home: Path,
     assert "compared with version 1, but the champion is version" in loser
     assert "out of date" in loser
     assert aliases(tracking, NAME)["champion"] == winner
+
+
+def test_a_champion_that_is_moved_during_the_smoke_test_is_compared_with_anew(
+    tracking: Tracking, home: Path, saved_model: Path, monkeypatch: pytest.MonkeyPatch
+):
+    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    other, late = (make_version(tracking, home, saved_model, seed) for seed in (2, 3))
+    gate = gate_for(tracking, home, late)
+
+    def moves(folder: Path) -> dict[str, Any]:
+        tracking.client.set_registered_model_alias(NAME, "champion", str(other.number))
+        return {}
+
+    monkeypatch.setattr(promote_model, "try_in_a_fresh_process", moves)
+    with pytest.raises(GateRefused, match="with version 1, but the champion is version 2 by now"):
+        promote(tracking, gate)
+    assert aliases(tracking, NAME)["champion"] == 2
 
 
 def test_a_champion_whose_files_are_gone_stops_promotion_unless_forced(

@@ -37,3 +37,15 @@ def test_a_threshold_that_dev_rows_choose_needs_some(tmp_path: Path, threshold, 
         ContractViolation, match=r"none \(90 train, 9 .*, or give the threshold as a number\.$"
     ):
         raise_if_not_measurable(plan, "smoke_label_set", rows)
+
+
+def test_a_model_that_no_row_could_evaluate_is_not_trained(tmp_path: Path):
+    file = tmp_path / "x.yaml"
+    file.write_text(RECIPE.replace("THRESHOLD", "0.5"), encoding="utf-8")
+    plan = plan_recipe(str(file), [])
+    with pytest.raises(
+        ContractViolation, match=r"expected test rows, which the model is evaluated on, got none"
+    ):
+        raise_if_not_measurable(plan, "smoke_label_set", dataset(train=90, dev=9))
+    on_dev = plan_recipe(str(file), ["evaluate.split=dev"])
+    raise_if_not_measurable(on_dev, "smoke_label_set", dataset(train=90, dev=9))

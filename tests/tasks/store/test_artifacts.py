@@ -135,6 +135,13 @@ def empty_manifest(artifact: Artifact) -> None:
     os.truncate(artifact.folder / MANIFEST, 0)
 
 
+def flip_a_bit_of_manifest(artifact: Artifact) -> None:
+    manifest = artifact.folder / MANIFEST
+    written = bytearray(manifest.read_bytes())
+    written[10] ^= 0x80  # no longer UTF-8
+    manifest.write_bytes(written)
+
+
 def change_key(artifact: Artifact) -> None:
     _edit(artifact, key="0" * 64)
 
@@ -165,6 +172,7 @@ def _edit(artifact: Artifact, **changes: Any) -> None:
         (remove_output, "output missing"),
         (truncate_manifest, "unreadable manifest"),
         (empty_manifest, "unreadable manifest"),
+        (flip_a_bit_of_manifest, "unreadable manifest"),
         (change_key, "unreadable manifest"),
         (change_preimage, "unreadable manifest"),
         (change_digest, "unreadable manifest"),

@@ -271,11 +271,17 @@ rooms = tuple(f"{REPOSITORY / room}/" for room in ROOMS)
 OPTIMISED = 1  # a function's flag; the body of a class, which runs as it is imported, has it not
 called, made = set(), {}
 
+def imported(frame):
+    # A file that is imported makes its constants, also those that the step does not read.
+    while frame and frame.f_code.co_filename.startswith(rooms):
+        if frame.f_code.co_name == "<module>":
+            return True
+        frame = frame.f_back
+    return False
+
 def watch(frame, event, argument):
-    if event == "call" and frame.f_code.co_flags & OPTIMISED:
-        # A file that is imported makes its constants, also those that the step does not read.
-        if frame.f_back is None or frame.f_back.f_code.co_name != "<module>":
-            called.add(frame.f_code)
+    if event == "call" and frame.f_code.co_flags & OPTIMISED and not imported(frame):
+        called.add(frame.f_code)
 
 for name, step in plan_recipe(sys.argv[1]).steps.items():
     bound = steps.bind(step, made)
