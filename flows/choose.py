@@ -50,16 +50,19 @@ def choose(
     choice = open_choice(
         recipe, overrides or [], smoke, minutes, candidates or [], without or [], begun
     )
-    prepare(choice)
-    while turn := next_round(choice):
-        for name in turn["factors"]:
-            try_candidate(choice, turn, name)
-        close_round(choice)
-    entries, runs = judge_finalists(choice)
-    with Meter(choice, to=JUDGING) as meter:
-        meter.begin("registration")
-        comparison = compare_runs(entries, runs, None, contrasts_of(entries))
-        summary = lifecycle(recipe, list(entries[0].overrides), smoke, return_state=True).result()
-    close_choice(choice)
+    with choice.alone():
+        prepare(choice)
+        while turn := next_round(choice):
+            for name in turn["factors"]:
+                try_candidate(choice, turn, name)
+            close_round(choice)
+        entries, runs = judge_finalists(choice)
+        with Meter(choice, to=JUDGING) as meter:
+            meter.begin("registration")
+            comparison = compare_runs(entries, runs, None, contrasts_of(entries))
+            summary = lifecycle(
+                recipe, list(entries[0].overrides), smoke, return_state=True
+            ).result()
+        close_choice(choice)
     assert isinstance(summary, dict)
     return show_choice(choice, comparison, summary)

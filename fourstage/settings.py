@@ -60,10 +60,31 @@ def make_private() -> None:
     # Prefect and others need $HOME when they are imported; a container's user may have none.
     if os.path.expanduser("~") == "~":
         os.environ["HOME"] = str(home())
+    _fix_locations()
     # Identifies the owner of child processes that survive a kill of this one.
     os.environ[OWNER] = str(os.getpid())
     # Prefect reads its home on import. Under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
+
+
+def _fix_locations() -> None:
+    """Make relative locations absolute: the current folder may change, and children have others."""
+    for name in ("FOURSTAGE_HOME", "PREFECT_HOME"):
+        if said := os.environ.get(name):
+            os.environ[name] = str(_path(said))
+    if folders := data_folders():
+        os.environ["FOURSTAGE_DATA"] = os.pathsep.join(map(str, folders))
+    scheme, mark, place = os.environ.get("MLFLOW_TRACKING_URI", "").partition(":///")
+    if mark and scheme == "sqlite" and not place.startswith((os.sep, ":memory:")):
+        os.environ["MLFLOW_TRACKING_URI"] = f"{scheme}{mark}{current_folder() / place}"
+
+
+def enter_project(folder: Path) -> None:
+    """Make a project the current folder. Prefect's folder follows the home, unless it is named."""
+    follows = os.environ.get("PREFECT_HOME") == str(home() / "prefect")
+    os.chdir(folder)
+    if follows:
+        os.environ["PREFECT_HOME"] = str(home() / "prefect")
 
 
 def _add_xla_flag(flag: str, value: str) -> None:

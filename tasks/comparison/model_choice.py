@@ -7,14 +7,17 @@ others can't be ranked beside them, so after a change the rounds start anew.
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import canonical, digest, write_atomically
+from fourstage.errors import EnvironmentFault
 from fourstage.recipe.resolved import as_recipe
 from fourstage.settings import home
 from fourstage.terminal import say
@@ -82,6 +85,23 @@ class ModelChoice:
     def is_pretrained(self, name: str) -> bool:
         """Whether a candidate reads text before the labels."""
         return bool(pretraining_stages(self.plans[name].recipe))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process go on with this choice: each step changes what the last one wrote.
+
+        Raises:
+            EnvironmentFault: Another process is making it.
+        """
+        with open(self.folder / "lock", "a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise EnvironmentFault(
+                    "choose: another process is making this choice. When it has ended, the same"
+                    " command shows what it found."
+                ) from None
+            yield
 
     @property
     def state(self) -> dict[str, Any]:

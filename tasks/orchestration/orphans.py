@@ -62,12 +62,22 @@ def end_embedded_servers() -> list[int]:
             variables = process.environ()
             if variables.get("PREFECT__SERVER_EPHEMERAL") != "1" or OWNER not in variables:
                 continue
+            if _namespace(process.pid) != _namespace(os.getpid()):
+                continue  # a container's, whose owner's number is another process here
             if not _lives(int(variables[OWNER]), process.create_time()):
                 process.terminate()
                 ended.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
             continue  # ended meanwhile, or another user's
     return ended
+
+
+def _namespace(pid: int) -> str:
+    """The namespace that a process's number belongs to; empty where the system has none."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
 
 
 def _lives(owner: int, started: float) -> bool:

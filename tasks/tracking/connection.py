@@ -140,9 +140,15 @@ class Tracking:
 
     @contextmanager
     def alone(self, what: str) -> Iterator[None]:
-        """Hold a lock of this home, so that only one process does `what`."""
+        """Hold a lock, so that only one process of this home does `what`.
+
+        Where tracking is a SQLite database the lock lies beside it, so that homes which share it
+        also share the lock.
+        """
         name = re.sub(r"[^\w.-]", "_", what)
-        path = self.folder / "locks" / f"{name}.lock"
+        shared = self.uri.startswith("sqlite")
+        beside = database_file(self.uri).absolute().parent if shared else self.folder
+        path = beside / "locks" / f"{name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "a+") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
@@ -299,11 +305,15 @@ def _make_database(uri: str, folder: Path) -> None:
     if database.name == ":memory:" or database.exists():
         return
     part = database.with_name(f".{database.name}.part")
-    for left in (part, part.with_name(f"{part.name}-journal")):
-        left.unlink(missing_ok=True)
-    made = SqlAlchemyStore(str(address.set(database=str(part))), (folder / "mlflow").as_uri())
-    made.engine.dispose()
-    os.replace(part, database)
+    with open(part.with_name(f"{part.name}.lock"), "a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other homes may share the database
+        if database.exists():
+            return
+        for left in (part, part.with_name(f"{part.name}-journal")):
+            left.unlink(missing_ok=True)
+        made = SqlAlchemyStore(str(address.set(database=str(part))), (folder / "mlflow").as_uri())
+        made.engine.dispose()
+        os.replace(part, database)
 
 
 @contextmanager

@@ -224,7 +224,7 @@ def test_mlflow_says_which_run_was_best_and_what_it_was_made_with(story: Story):
     experiment = client.get_experiment_by_name(MODEL)
     runs = client.search_runs(
         [experiment.experiment_id],
-        "params.family = 'bert' AND metrics.accuracy >= 0",
+        "params.family = 'roformer' AND metrics.accuracy >= 0",
         order_by=["metrics.accuracy DESC"],
     )
     assert len(runs) == 2
@@ -311,11 +311,11 @@ def test_a_converted_version_brings_its_card(asking: Listener, tmp_path: Path):
     assert facts["license"] == "other"  # in words, as the sources' own
     assert "BSD-3-Clause" in facts["license_name"]
     assert "pipeline_tag" not in facts
-    assert facts["tags"] == ["fourstage", "bert"]
+    assert facts["tags"] == ["fourstage", "roformer"]
     assert "\n## Scores\n" in card
     lacks = card.split("\n## Not in this folder\n")[1]
     assert "head sequence_classification" in lacks  # it counts words, too; theirs can't
-    assert "transformers.BertForPreTraining.from_pretrained" in card
+    assert "transformers.RoFormerForMaskedLM.from_pretrained" in card
     assert "fourstage predict" not in card
 
 

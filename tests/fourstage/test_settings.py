@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fourstage.settings import REPOSITORY, make_private, without_credentials
+from fourstage.settings import REPOSITORY, enter_project, make_private, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,30 @@ def test_gpus_are_deterministic_unless_the_user_has_set_otherwise(said, then, mo
         os.environ["XLA_FLAGS"] = said
     make_private()
     assert os.environ["XLA_FLAGS"] == then
+
+
+def test_relative_locations_stay_where_they_are_when_the_folder_changes(tmp_path, monkeypatch):
+    ours = ("FOURSTAGE_HOME", "PREFECT_HOME", "FOURSTAGE_DATA", "MLFLOW_TRACKING_URI")
+    monkeypatch.setattr(os, "environ", {k: v for k, v in os.environ.items() if k not in ours})
+    monkeypatch.chdir(tmp_path)
+    given = ["mine", "~/pf", "data:/srv/data", "sqlite:///runs.db"]
+    os.environ |= dict(zip(ours, given, strict=True))
+    make_private()
+    assert [os.environ[name] for name in ours] == [
+        f"{tmp_path}/mine",
+        os.path.expanduser("~/pf"),
+        f"{tmp_path}/data:/srv/data",
+        f"sqlite:///{tmp_path}/runs.db",
+    ]
+
+
+def test_prefects_folder_goes_with_the_home_into_a_new_project(tmp_path, monkeypatch):
+    ours = ("FOURSTAGE_HOME", "PREFECT_HOME")
+    monkeypatch.setattr(os, "environ", {k: v for k, v in os.environ.items() if k not in ours})
+    monkeypatch.chdir(tmp_path)
+    make_private()
+    project = tmp_path / "new"
+    project.mkdir()
+    (project / "fourstage.project").touch()
+    enter_project(project)
+    assert os.environ["PREFECT_HOME"] == f"{project}/var/prefect"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from fourstage.command.output import (
 )
 from fourstage.command.required_servers import require_servers
 from fourstage.errors import GateRefused, RecipeError, listed
-from fourstage.settings import make_home
+from fourstage.settings import enter_project, make_home
 
 SHOWN = 3  # files of a source in a message
 HELP = "find the recipe that is best on your rows in some minutes, and register its model"
@@ -152,7 +151,7 @@ def _enter_project(options: Namespace) -> None:
         make_project(folder, proposal.files)
         for told in proposal.told:
             say(told)
-    os.chdir(folder)
+    enter_project(folder)
     options.recipe = "first"
 
 

@@ -33,7 +33,7 @@ def test_what_counts_has_no_network_or_stands_beside_it() -> None:
         name: plan_recipe("quickstart", found[name].overrides).recipe
         for name in ("counting", "wide", "wide-labels-only")
     }
-    assert {recipe.family for recipe in made.values()} == {"tfidf", "bert"}
+    assert {recipe.family for recipe in made.values()} == {"tfidf", "roformer"}
     assert [len(recipe.stages) for recipe in made.values()] == [1, 4, 1]
     for recipe in made.values():
         assert recipe.finetune is not None

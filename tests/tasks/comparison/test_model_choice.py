@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fourstage.command.project import make_project
+from fourstage.errors import EnvironmentFault
 from models.catalogue import file_of
 from tasks.comparison.choice_costs import pace, training_seconds
 from tasks.comparison.choice_meter import Meter
@@ -248,6 +249,17 @@ def test_a_round_in_which_none_finishes_leaves_the_ranking_before_it(own: Path) 
     assert [entry.name for entry in finalists_of(choice)] == [
         f"quickstart-smoke-{name}-smoke" for name in finalists
     ]
+
+
+def test_of_two_processes_one_makes_the_choice() -> None:
+    with (
+        open_choice("quickstart", [], True, 60.0).alone(),
+        pytest.raises(EnvironmentFault, match="another process is making this choice"),
+        open_choice("quickstart", [], True, 60.0).alone(),
+    ):
+        pass
+    with open_choice("quickstart", [], True, 60.0).alone():
+        pass
 
 
 @pytest.mark.parametrize(
