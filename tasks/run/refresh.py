@@ -50,7 +50,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
 
     The budget scales with the new text: if a tenth of the tokens is new, the stage gets a tenth of
     the recipe's budget. With less new text than one batch, the last version is kept. A corpus that
-    the last run did not read is new; the rows of datasets are read again. A stage that reads rows
+    this version did not read is new; the rows of datasets are read again. A stage that reads rows
     alone is trained anew if they changed.
     """
     name = stage_step(stage.name)
@@ -71,7 +71,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         all_tokens += _train_tokens(tokens)
         if corpus not in corpora:
             continue
-        if seen is None:
+        if seen is None or tokens_step(corpus) not in before.inputs:  # all of it is new here
             new_tokens += _train_tokens(tokens)
             continue
         if seen.digest == run.made[corpus_step(corpus)].digest:

@@ -310,7 +310,7 @@ def test_a_converted_version_brings_its_card(asking: Listener, tmp_path: Path):
     assert facts["language"] == ["en"]
     assert facts["license"] == "other"  # in words, as the sources' own
     assert "BSD-3-Clause" in facts["license_name"]
-    assert "pipeline_tag" not in facts
+    assert facts["pipeline_tag"] == "fill-mask"
     assert facts["tags"] == ["fourstage", "roformer"]
     assert "\n## Scores\n" in card
     lacks = card.split("\n## Not in this folder\n")[1]
