@@ -156,10 +156,10 @@ class Bench:
             shutil.rmtree(left, ignore_errors=True)
         recipe, path = self.recipe(minutes, seed), self.project / "recipes" / f"{name}.yaml"
         path.write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
-        environment = {"FOURSTAGE_HOME": str(home), "PREFECT_HOME": str(home / "prefect")}
-        environment |= {"PYTHONPATH": str(PEER.parents[2])}
+        own = {"FOURSTAGE_HOME": str(home), "PREFECT_HOME": str(home / "prefect")}
+        environment = {**os.environ, **own, "PYTHONPATH": str(PEER.parents[2])}
         command = (sys.executable, "-m", "fourstage.command", "run", str(path), "--json")
-        told = answer(command, cwd=self.project, env={**os.environ, **environment})
+        told = answer(command, cwd=self.project, env=environment)
         stages = {of["stage"]: of for of in told["stages"] if of["status"] != "skipped"}
         places = {kind: home / "store" / "stage" / stages[kind]["key"] for kind in stages}
         manifests = {kind: manifest(place) for kind, place in places.items()}

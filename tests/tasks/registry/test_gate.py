@@ -69,6 +69,13 @@ def test_a_lead_over_the_cheap_baseline_that_chance_explains_is_none():
     assert failed(asked, replace(lucky, baseline_predicted=())) == ["accuracy above cheap_baseline"]
 
 
+def test_a_lead_on_three_texts_is_not_sure_of_anything():
+    few = predictions(1.0, 1, rows=3)
+    evidence = replace(model(1, 0.9), predictions=few, baseline_predicted=("none",) * 3)
+    (check,) = decide("m", {"accuracy": {"above": "cheap_baseline"}}, evidence).failed
+    assert check.observed == "+1.0000; 3 texts are too few to be 95% sure of any difference"
+
+
 def test_a_score_below_the_cheap_baseline_is_refused_without_a_test():
     asked = {"accuracy": {"not_below": "cheap_baseline"}}
     assert failed(asked, model(1, 0.9)) == []
