@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 HOST = "fourstage.host"
 PROCESS = "fourstage.pid"
@@ -14,10 +15,7 @@ MARK = "process:"  # prefix of the tag with which a Prefect run is created
 
 def identity() -> dict[str, str]:
     """Tags that identify this process."""
-    import psutil
-
-    started = psutil.Process().create_time()
-    return {HOST: socket.gethostname(), PROCESS: str(os.getpid()), STARTED: f"{started:.2f}"}
+    return {HOST: socket.gethostname(), PROCESS: str(os.getpid()), STARTED: _started(os.getpid())}
 
 
 def alive(tags: dict[str, str]) -> bool:
@@ -26,14 +24,25 @@ def alive(tags: dict[str, str]) -> bool:
 
     if tags.get(HOST) != socket.gethostname():
         return True
+    pid = int(tags[PROCESS])
     try:
-        process = psutil.Process(int(tags[PROCESS]))
-        started = process.create_time()
-        gone = process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        gone = psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return not gone and _started(pid) == tags[STARTED]
+    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return False
-    # The tolerance allows for clock adjustments; pids are not reused that soon.
-    return not gone and abs(started - float(tags[STARTED])) < 2
+
+
+def _started(pid: int) -> str:
+    """When a process started: on Linux a count of the kernel, which setting the clock leaves."""
+    import psutil
+
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return f"{psutil.Process(pid).create_time():.2f}"
+    # Field 22, starttime, in ticks since boot; field 2 is a name that may have blanks (proc(5)).
+    after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
+    return f"{boot}+{int(after_name.split()[19])}"
 
 
 def mark() -> str:

@@ -8,10 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fourstage.errors import EnvironmentFault
-from tasks.orchestration.processes import HOST, PROCESS, STARTED, identity
+from tasks.orchestration.processes import HOST, PROCESS, STARTED, alive, identity
 from tasks.tracking.connection import Tracking, connect, every
 from tasks.tracking.orphans import close_orphans
 from tasks.tracking.runs import (
@@ -99,6 +100,14 @@ def test_runs_of_dead_processes_are_closed_and_no_others(tracking: Tracking):
 def test_a_process_is_told_apart_by_host_pid_and_start():
     assert identity() == identity()
     assert identity().keys() == {HOST, PROCESS, STARTED}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has a wall-clock start")
+def test_setting_the_clock_makes_no_living_process_look_dead(monkeypatch):
+    tags, started, moved = identity(), psutil.Process().create_time(), psutil.boot_time() - 3600
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: moved)
+    assert abs(psutil.Process().create_time() - started) > 3000
+    assert alive(tags)
 
 
 def test_flat_settings_name_every_leaf():
