@@ -67,23 +67,25 @@ class RotaryAttention(MultiHeadAttention):
         at: Any = None,
     ) -> Any:
         """Attend from `x` to `memory`, or to itself."""
-        key, value = self.keys_and_values(x if memory is None else memory)
-        query = self._with_heads(self.query, x, at) * self.head_dim**-0.5
+        key, value = self.keys_and_values(x if memory is None else memory, training)
+        query = self._with_heads(self.query, x, at, training) * self.head_dim**-0.5
         scores = self._scores(ops.transpose(query, (0, 2, 1, 3)), key, None)
         return self._mix(scores, value, bias, None, training)
 
-    def keys_and_values(self, memory: Any) -> tuple[Any, Any]:
+    def keys_and_values(self, memory: Any, training: bool | None = None) -> tuple[Any, Any]:
         """What of a memory (B, S, D) is attended to: (B, H, K, S) and (B, H, S, K)."""
-        key = ops.transpose(self._with_heads(self.key, memory), (0, 2, 3, 1))
+        key = ops.transpose(self._with_heads(self.key, memory, None, training), (0, 2, 3, 1))
         rows = ops.reshape(memory, (-1, self.hidden_dim))
         return key, self._by_head(self.value(rows), size_of(memory))
 
-    def _with_heads(self, layer: Any, x: Any, at: Any = None) -> Any:
+    def _with_heads(self, layer: Any, x: Any, at: Any, training: bool | None) -> Any:
         """Queries or keys of (B, T, D) at some positions, turned: (B, T, H, K)."""
         rows = layer(ops.reshape(x, (-1, self.hidden_dim)))
         heads = ops.reshape(rows, (*size_of(x), self.num_heads, self.head_dim))
         cosines, sines = (ops.convert_to_tensor(each, heads.dtype) for each in self._angles)
+        # Compiled for each shape, of which a served model meets new ones for ever.
+        turned = _turned if training else _turn
         if at is None:
             length = ops.shape(x)[1]
-            return _turned(heads, cosines[None, :length], sines[None, :length])
-        return _turned(heads, ops.take(cosines, at, axis=0), ops.take(sines, at, axis=0))
+            return turned(heads, cosines[None, :length], sines[None, :length])
+        return turned(heads, ops.take(cosines, at, axis=0), ops.take(sines, at, axis=0))

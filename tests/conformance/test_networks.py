@@ -374,6 +374,16 @@ def test_dropout_acts_in_training_only(made, outputs):
     assert not np.array_equal(*moving)
 
 
+def test_xla_compiles_nothing_that_predicts(made):
+    """It compiles each shape anew, and a served model meets new shapes for ever."""
+    import tensorflow as tf
+
+    batch = {key: tf.TensorSpec((None, None), tf.int32) for key in features()}
+    traced = tf.function(lambda batch: made(batch, training=False)).get_concrete_function(batch)
+    parts = traced.graph.as_graph_def().library.function
+    assert [part.signature.name for part in parts if part.attr["_XlaMustCompile"].b] == []
+
+
 def test_bfloat16_keeps_its_variables_and_norms_in_float32(family, rounded, outputs):
     if "static" in catalogue.literals("families", family)["PROVIDES"]:
         pytest.skip("a table has neither products nor norms")
