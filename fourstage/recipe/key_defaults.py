@@ -17,7 +17,11 @@ _TEXT = {
     "stop": {"patience": 1},
     "select": {"metric": "heldout_loss"},
 }
-_PRETRAINED = [{"stage": kind, **_TEXT} for kind in ("general", "domain", "task")]
+_PRETRAINED = [
+    {"stage": "general", **_TEXT},
+    {"stage": "domain", **_TEXT, "remedies": {"ewc": {"strength": 0.1}}},
+    {"stage": "task", **_TEXT},
+]
 _LABELLED = {
     "stage": "finetune",
     "dataset": "label",

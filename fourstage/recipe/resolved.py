@@ -28,6 +28,8 @@ NEUTRAL: Mapping[str, Any] = {
     "feature_based": None,
     "average": None,
     "mixture": None,
+    "remedies": {},
+    "earlier": {},
 }
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "bias_correction": "moments",
@@ -98,6 +100,7 @@ class ResolvedStage(StageSettings):
         overlap: What happens to training rows that are evaluation rows; ``finetune`` only.
         training_rows: ``number`` of the dataset's training rows and the ``seed`` that draws them;
             None: all of them.
+        earlier: The corpora of the stage before, where a remedy reads them; else empty.
         long_rows: ``head`` keeps the beginning of a row longer than a sequence.
         refresh: What new data do: ``never``, ``on_change`` or ``continue``.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
@@ -126,6 +129,7 @@ class ResolvedStage(StageSettings):
     teachers: Mapping[str, str] = field(default_factory=dict)
     starts_from: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, float] = field(default_factory=dict)
     init: str | None = None
     trains_itself: bool = False
 
@@ -414,6 +418,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         value = getattr(stage, key)
         if value is not None:
             written[key] = dict(value)
+    if stage.remedies:
+        written["remedies"] = {name: dict(said) for name, said in stage.remedies.items()}
     return written
 
 

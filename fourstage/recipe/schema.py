@@ -245,60 +245,49 @@ class WrittenOptimizer(Part):
     """Gradient descent without momentum."""
 
 
-class Penalty(Part):
-    """Strength of a penalty that pulls towards the weights at the start of the stage."""
+class Distance(Part):
+    """L2-SP: a penalty by the squared distance from the weights at the start of the stage."""
 
-    a_key_of = "a penalty"
+    a_key_of = "l2_sp"
 
     strength: Positive
-    """Factor of the penalty in the loss."""
+    """Half of it is the factor of the penalty in the loss."""
+
+
+class Consolidation(Part):
+    """EWC: the same penalty, by how much each weight matters for the text of the stage before."""
+
+    a_key_of = "ewc"
+
+    strength: Positive
+    """Half of it is the factor of the penalty in the loss."""
     samples: Count | None = None
-    """Examples that estimate how much each weight matters (EWC)."""
-
-
-class Replay(Part):
-    """Text of earlier stages mixed into each batch."""
-
-    a_key_of = "replay"
-
-    share: Annotated[float, Field(gt=0, lt=1)]
-    """Share of each batch that is text of earlier stages."""
-    corpora: Weights | None = None
-    """Share of that text by name of the source."""
+    """Rows of that text from which it is estimated; a weight matters 1 on average."""
 
 
 class Annealing(Part):
-    """RecAdam: the task's gradient grows while the pull to the old weights fades."""
+    """RecAdam: the optimizer's step grows while a pull to the old weights fades."""
 
     a_key_of = "rec_adam"
 
     pull: Positive
-    """Strength of the pull to the old weights."""
+    """Strength of the pull; times the learning rate it has to stay below 1."""
     speed: Positive
-    """Slope of the sigmoid by which the task's gradient grows."""
+    """Slope of the sigmoid by which the step grows, per update."""
     midpoint: Count
-    """Update at which half of the task's gradient is taken."""
+    """Update at which both have half of their strength."""
 
 
 class Remedies(Part):
-    """Remedies against forgetting what earlier stages learned."""
+    """Remedies against forgetting what earlier stages learned; one of the last three at most."""
 
     a_key_of = "remedies"
 
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
     """The optimizer's setting of this name, which may be here instead."""
-    ewc: Penalty | None = None
-    """Elastic weight consolidation: a penalty by how much each weight matters."""
-    l2_sp: Penalty | None = None
-    """A penalty by the squared distance from the old weights."""
+    l2_sp: Distance | None = None
+    ewc: Consolidation | None = None
     rec_adam: Annealing | None = None
-    replay: Replay | None = None
-    distillation: Settings | None = None
-    """Distillation from the network as it was before the stage."""
-    mixout: Share | None = None
-    """Share of weights that are replaced by the old ones in each update."""
-    adapters: Settings | None = None
-    """Small layers that are trained in place of the network."""
 
 
 class GradualUnfreezing(Part):

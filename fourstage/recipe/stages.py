@@ -20,7 +20,12 @@ from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Select, Stage, Stop
 from fourstage.recipe.starts import resolve_starts
-from fourstage.recipe.tuning import check_dropout, check_reinitialise, resolve_tuning
+from fourstage.recipe.tuning import (
+    check_dropout,
+    check_reinitialise,
+    resolve_remedy,
+    resolve_tuning,
+)
 from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.training.stage import Budget, Optimizer, Phase
@@ -135,6 +140,9 @@ class StageResolution:
         self._networks[name] = self.network
         kept = self._heads[before.name] if before and not stage.starts_network else ()
         self._heads[name] = {*objectives, *kept, *(self.brought if stage.init else ())}
+        optimizer = self._optimizer(at, stage)
+        goes_on = None if stage.starts_network else before
+        rate = optimizer.settings["peak_learning_rate"]
         return ResolvedStage(
             index=i,
             name=name,
@@ -157,7 +165,7 @@ class StageResolution:
             batch_size=batch_size,
             micro_batches=micro_batches,
             budget=self._budget(at, stage),
-            optimizer=self._optimizer(at, stage),
+            optimizer=optimizer,
             precision=self.ledger.inherited(
                 f"{at}.precision",
                 stage.precision,
@@ -180,7 +188,8 @@ class StageResolution:
             },
             init=stage.init,
             trains_itself=trains_itself,
-            **resolve_tuning(self.ledger, at, stage, before is None or stage.starts_network),
+            **resolve_tuning(self.ledger, at, stage, goes_on is None),
+            **resolve_remedy(self.ledger, at, stage, goes_on, rate),
         )
 
     def _order(self, i: int, at: str) -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fourstage.recipe.messages import raise_all
-from fourstage.recipe.schema import OptimizerSettings, Part, Recipe, Remedies, Stage
+from fourstage.recipe.schema import OptimizerSettings, Part, Recipe, Stage
 
 TO_COME: Mapping[type[Part], tuple[str, ...]] = {
     Stage: ("lengths", "decode"),
-    Remedies: ("ewc", "l2_sp", "rec_adam", "replay", "distillation", "mixout", "adapters"),
     OptimizerSettings: ("groups",),
 }
 
@@ -38,10 +37,6 @@ def _in_stage(stage: Stage) -> Iterator[tuple[str, str]]:
     for key in TO_COME[Stage]:
         if getattr(stage, key) is not None:
             yield key, f"the key {key!r}"
-    for name in sorted(stage.remedies.model_fields_set if stage.remedies else ()):
-        if name in TO_COME[Remedies]:
-            there = (key for key in Remedies.model_fields if key not in TO_COME[Remedies])
-            yield "remedies", f"{name!r}; there is: {', '.join(there)}"
     if stage.long_rows not in (None, "head"):
         said = stage.long_rows if isinstance(stage.long_rows, str) else "windows"
         yield "long_rows", f"{said!r}; there is: head"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork
@@ -10,10 +10,15 @@ from fourstage.recipe.schema import Stage
 from models import catalogue
 from models.protocols import Capability
 
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
+
 LORA = {"rank": 8, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}
 FEATURE_BASED = {"hidden_dim": 128, "num_layers": 1, "dropout": 0.1}
+REMEDIES = ("l2_sp", "ewc", "rec_adam")  # at most one of them
 KEYS = ("reinitialise", "freeze", "gradual_unfreezing", "lora", "feature_based")
 AVERAGE = {"decay": 0.99}
+EWC = {"samples": 256}
 REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 1.0}}
 
 
@@ -86,6 +91,52 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
                 "with feature_based no layer of the network is trained; leave it out",
             )
     return ledger.filled(f"{at}.feature_based", said, FEATURE_BASED)
+
+
+def resolve_remedy(
+    ledger: Ledger, at: str, stage: Stage, before: ResolvedStage | None, rate: float
+) -> dict[str, Any]:
+    """Settings of `ResolvedStage` by name: the remedy that pulls weights, and the text it reads.
+
+    Args:
+        ledger: Collects faults and origins.
+        at: Path of the stage.
+        stage: The stage.
+        before: The stage whose weights it goes on with, or None.
+        rate: Its peak learning rate.
+    """
+    said = stage.remedies
+    named = [name for name in REMEDIES if said is not None and getattr(said, name) is not None]
+    if said is None or not named:
+        return {}
+    name, at = named[0], f"{at}.remedies.{named[0]}"
+    if before is None:
+        ledger.fault(at, "the network starts from random weights, which nothing pulls back to")
+    if len(named) > 1:
+        ledger.fault(at, f"expected one that pulls, got {' and '.join(named)}; keep one")
+    for key in ("lora", "feature_based"):
+        if getattr(stage, key) is not None:
+            ledger.fault(at, f"with {key} the network's own weights stay as they are; keep one")
+    if said.rec_adam is not None and said.rec_adam.pull * rate >= 1.0:
+        ledger.fault(
+            f"{at}.pull",
+            f"expected less than {1.0 / rate:g}, 1 / peak_learning_rate, got"
+            f" {said.rec_adam.pull:g}: weights would swing beyond where they are pulled to",
+        )
+    if said.ewc is None:
+        return {"remedies": {name: getattr(said, name).model_dump()}}
+    if stage.stage == "finetune":
+        ledger.fault(
+            at,
+            "stage finetune has a head, not the loss of the stage before, by which weights"
+            " matter; use l2_sp or rec_adam",
+        )
+    if before is not None and not before.corpora:
+        ledger.fault(at, f"stage {before.name} reads no text here; use l2_sp or rec_adam")
+    return {
+        "remedies": {name: ledger.filled(at, said.ewc, EWC)},
+        "earlier": {n: round(share, 9) for n, share in (before.corpora if before else {}).items()},
+    }
 
 
 def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:

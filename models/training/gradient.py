@@ -9,6 +9,7 @@ that is killed at any moment and restarted therefore ends with bit-identical wei
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -56,6 +57,7 @@ from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import make_optimizer
 from models.training.precision import resolve_precision
 from models.training.reinitialisation import fresh_layers
+from models.training.remedies import EWC, REMEDIES, Remedy
 from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
@@ -216,6 +218,7 @@ class _Run:
             model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
             self.loss_weights[name].ready()
         self._build(self.feeds[0])
+        self.optimizer.remedy = self.remedy = self._remedy()
         self.average = None
         if self.stage.average:
             self.average = WeightAverage(self.model.trainable_variables, **self.stage.average)
@@ -302,6 +305,26 @@ class _Run:
             low_rank=self.low_rank,
             **more,
         )
+
+    def _remedy(self) -> Remedy | None:
+        """What pulls the network's weights to their start, if the stage asks for it.
+
+        Raises:
+            RecipeError: EWC of a network that carries memory, or of objectives that take turns.
+        """
+        for name, settings in self.stage.remedies.items():
+            if name == "ewc" and (self.remembers or self.stage.alternate):
+                cause = "objectives take turns" if self.stage.alternate else "memory is carried"
+                raise RecipeError(f"{self.stage.kind}: remedies.ewc: not where {cause}; use l2_sp")
+            return REMEDIES[name](self.network.trainable_variables, **settings)
+        return None
+
+    def _earlier_rows(self, number: int) -> Iterator[dict[str, np.ndarray]]:
+        """Rows of the text of the stage before, each a batch."""
+        objectives = list(self.objectives.values())
+        seed = grain_seed(self.stage.seed, "earlier")
+        rows = batches(self.job.earlier, objectives, self.context, 1, seed)
+        return (rows.batch(k) for k in range(number))
 
     def _model(self, name: str) -> StageModel:
         """The model trained in a turn: the network and the turn's scorers."""
@@ -563,10 +586,10 @@ class _Run:
     def _variables(self) -> list[Any]:
         """Every variable of model and optimizer, including dropout seeds, in a fixed order.
 
-        The average of the weights comes last.
+        What weights are pulled to, and their average, come last.
         """
-        average = [] if self.average is None else self.average.variables
-        return [*self.model.variables, *self.optimizer.variables, *average]
+        beside = [each.variables for each in (self.remedy, self.average) if each is not None]
+        return [*self.model.variables, *self.optimizer.variables, *itertools.chain(*beside)]
 
     def _start(self) -> _State:
         """Restore the newest intact checkpoint, or load the initial weights."""
@@ -592,6 +615,10 @@ class _Run:
                 self.objectives[head].learn(self.scorers[head])
             if self.average is not None:
                 self.average.start()
+            if self.remedy is not None:
+                self.remedy.start()
+            if isinstance(self.remedy, EWC):
+                self.remedy.measure(self.model, self._earlier_rows(self.remedy.samples))
             return self.state
         variables = self._variables()
         if [tuple(v.shape) for v in variables] != [array.shape for array in found.arrays]:
@@ -741,8 +768,7 @@ def _check(job: TrainingJob) -> None:
 
     Raises:
         ContractViolation: There are no training rows.
-        RecipeError: There are no corpora, a batch can't be split into equal micro-batches, or a
-            remedy is not supported.
+        RecipeError: There are no corpora, or a batch can't be split into equal micro-batches.
     """
     stage = job.stage
     if stage.head is not None and "train" not in job.rows:
@@ -756,13 +782,6 @@ def _check(job: TrainingJob) -> None:
                 f"{stage.kind}: micro_batches: a batch of {rows} rows cannot be split into"
                 f" {stage.micro_batches} equal parts"
             )
-    surplus = sorted(
-        name
-        for name, value in stage.remedies.items()
-        if value is not None and name != "layer_decay"
-    )
-    if surplus:
-        raise RecipeError(f"{stage.kind}: remedies: not supported yet: {', '.join(surplus)}")
 
 
 def _size(variables: Iterable[Any]) -> int:

@@ -21,6 +21,7 @@ class TrainingJob:
         stage: The stage's settings.
         tokenizer: The recipe's tokenizer.
         corpora: {source: (tokenised training documents, share of tokens)}; pre-training only.
+        earlier: As `corpora`, of the stage before; only for the remedy that measures by it.
         heldout: {source: tokenised held-out documents}; their loss may select the weights or stop
             the stage early.
         rows: {split: tokenised rows of the dataset}; ``train``, and ``dev`` for selection.
@@ -39,6 +40,7 @@ class TrainingJob:
     stage: StageSettings
     tokenizer: Tokenizer
     corpora: Mapping[str, tuple[TokenisedCorpus, float]] = field(default_factory=dict)
+    earlier: Mapping[str, tuple[TokenisedCorpus, float]] = field(default_factory=dict)
     heldout: Mapping[str, TokenisedCorpus] = field(default_factory=dict)
     rows: Mapping[str, TokenisedRows] = field(default_factory=dict)
     beside: Mapping[str, TokenisedRows] = field(default_factory=dict)

@@ -99,6 +99,7 @@ class _Layerwise(keras.optimizers.Optimizer):
         self.layer_decay = layer_decay
         self.clip_norm = clip_norm
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
+        self.remedy: Any = None  # a `models.training.remedies.Remedy`
         self._resting: frozenset[int] = frozenset()
         self._first: dict[int, int] = {}
 
@@ -130,7 +131,7 @@ class _Layerwise(keras.optimizers.Optimizer):
         self._first = {self._get_variable_index(variable): step for variable, step in starts}
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
-        """As in Keras, without frozen variables."""
+        """As in Keras, without frozen variables, and with the pull of a remedy."""
         if self._resting:
             variables = trainable_variables or self._trainable_variables
             moved = [
@@ -141,7 +142,26 @@ class _Layerwise(keras.optimizers.Optimizer):
             grads, trainable_variables = zip(*moved, strict=True)
         if keras.backend.backend() == "tensorflow":
             grads = [None if grad is None else self._of_tensorflow(grad) for grad in grads]
+        if self.remedy is not None:
+            variables = trainable_variables or self._trainable_variables
+            grads = [
+                None if grad is None else self.remedy.gradient(grad, variable)
+                for grad, variable in zip(grads, variables, strict=True)
+            ]
         return super().apply(grads, trainable_variables)
+
+    def _backend_update_step(
+        self, grads: Any, trainable_variables: Any, learning_rate: Any
+    ) -> None:
+        """As in Keras; a remedy may then change what the update made of each variable."""
+        if self.remedy is None or not self.remedy.anneals:
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        before = [ops.copy(variable) for variable in trainable_variables]
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        for old, variable in zip(before, trainable_variables, strict=True):
+            rate = learning_rate * self.rates[self._get_variable_index(variable)]
+            self.remedy.step(old, variable, rate, self.iterations)
 
     def _of_tensorflow(self, gradient: Any) -> Any:
         """A gradient as the update wants it: dense, also that of an embedding."""

@@ -66,7 +66,8 @@ class StageSettings:
         micro_batches: Parts of a batch whose gradients are accumulated, to save memory.
         budget: Length of the training.
         optimizer: The optimizer's name and settings.
-        remedies: Remedies against forgetting: ``{"layer_decay": share}``.
+        remedies: At most one remedy against forgetting, with its settings: ``{"l2_sp":
+            {"strength": α}}`` (`models.training.remedies`).
         reinitialise: Number of top blocks that begin at random, with the pooler.
         freeze: Patterns of the paths of variables that stay as they are.
         gradual_unfreezing: Time from the thawing of one layer to the next, ``{"epochs": n}`` or

@@ -44,6 +44,7 @@ from tasks.store.step_names import (
     contract_step,
     corpus_step,
     dataset_step,
+    earlier,
     few_shot_step,
     links_step,
     measurement_step,
@@ -506,6 +507,7 @@ class Layout:
             both = {tokens: tokens, contract_step(name): contract_step(tokens)}
             labelled = name in stage.datasets
             inputs |= {r: of if labelled else self._whole(of) for r, of in both.items()}
+        inputs |= {earlier(name): self._whole(tokens_step(name)) for name in stage.earlier}
         return self._add(
             stage_step(stage.name),
             "stage",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from models.catalogue import TEACHER
 from tasks.steps.tokens import HELDOUT, ROWS, documents, load_tokenizer
-from tasks.store.step_names import tokens_step
+from tasks.store.step_names import earlier, tokens_step
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ def training_job(
         corpora={
             name: (documents(tokens[name], tokenizer, stage.family, folders), share)
             for name, share in stage.corpora.items()
+        },
+        earlier={
+            name: (documents(step.inputs[earlier(name)], tokenizer, stage.family, folders), share)
+            for name, share in stage.earlier.items()
         },
         heldout={
             name: documents(artifact, tokenizer, stage.family, folders, HELDOUT)

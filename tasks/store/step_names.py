@@ -73,6 +73,11 @@ def tokenizer_step(stage: ResolvedStage) -> StepName:
     return TOKENIZER if stage.tokenizer is None else StepName(f"{TOKENIZER} {stage.name}")
 
 
+def earlier(source: str) -> str:
+    """The role of the tokens of a corpus of the stage before."""
+    return f"earlier {source}"
+
+
 def stage_step(stage: str) -> StepName:
     """A trained stage."""
     return StepName(f"stage {stage}")

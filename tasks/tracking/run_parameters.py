@@ -74,6 +74,8 @@ def _of_stage(stage: ResolvedStage) -> dict[str, Any]:
     for key in ("lora", "feature_based", "r_drop", "fgm", "average"):
         settings = getattr(stage, key) or {}
         found |= {f"{key}.{name}": value for name, value in settings.items()}
+    for name, settings in stage.remedies.items():
+        found |= {f"{name}.{key}": value for key, value in settings.items()}
     if stage.mixture:
         found |= {f"mixture.{name}": value for name, value in stage.mixture.items()}
         found["mixture.beside"] = ", ".join(stage.mixture["beside"])

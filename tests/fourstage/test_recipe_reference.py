@@ -88,10 +88,6 @@ def test_keys_to_come_say_so():
         ("stages[]", "lengths"),
         ("stages[]", "decode"),
         ("stages[].optimizer.NAME", "groups"),
-        *(
-            ("stages[].remedies", name)
-            for name in "ewc l2_sp rec_adam replay distillation mixout adapters".split()
-        ),
     }
 
 

@@ -314,6 +314,17 @@ READ = {
         name: {**UNLABELLED, "stages": [{**PLAIN, "optimizer": {name: settings}}]}
         for name, settings in OTHERS.items()
     },
+    **{
+        f"pulled to the start by {name}": {
+            **UNLABELLED,
+            "stages": [PLAIN, {**PLAIN, "name": "second", "remedies": {name: settings}}],
+        }
+        for name, settings in (
+            ("l2_sp", {"strength": 1.0}),
+            ("ewc", {"strength": 1.0, "samples": 5}),
+            ("rec_adam", {"pull": 90.0, "speed": 1.0, "midpoint": 5}),
+        )
+    },
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -324,12 +335,6 @@ REFUSED: list[dict[str, Any]] = [
     {"lengths": {"source": 16, "target": 16}},
     {"decode": dict.fromkeys(Decode.model_fields, 8) | {"top_p": 0.5}},
     {"long_rows": {"window": 16, "stride": 8}},
-    {"remedies": {"ewc": {"strength": 1.0, "samples": 5}}},
-    {"remedies": {"l2_sp": {"strength": 1.0, "samples": 5}}},
-    {"remedies": {"rec_adam": {"pull": 1.0, "speed": 1.0, "midpoint": 5}}},
-    {"remedies": {"replay": {"share": 0.1, "corpora": {"other": 1.0}}}},
-    *({"remedies": {name: {"rate": 0.1}}} for name in ("distillation", "adapters")),
-    {"remedies": {"mixout": 0.1}},
     *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", *OTHERS)),
     *(
         {"optimizer": {name: {key: value}}}

@@ -345,6 +345,34 @@ def test_what_needs_a_gradient_through_the_network_is_refused_where_it_is_frozen
     assert re.search(rf"stages\[\d\]\.{re.escape(path)}: with feature_based", said)
 
 
+@pytest.mark.parametrize(
+    ("stage", "remedies", "message"),
+    [
+        ("general", "{l2_sp: {strength: 1}}", "l2_sp: the network starts from random weights"),
+        ("domain", "{l2_sp: {strength: 1}, ewc: {strength: 1}}", "got l2_sp and ewc; keep one"),
+        ("finetune", "{ewc: {strength: 1}}", "ewc: stage finetune has a head, not the loss"),
+        (
+            "task",
+            "{rec_adam: {pull: 5000, speed: 1, midpoint: 9}}",
+            "pull: expected less than 2000,",
+        ),
+    ],
+)
+def test_a_remedy_that_cannot_pull_is_refused(stage, remedies, message):
+    overrides = [f"stages.{stage}.remedies={remedies}"]
+    with pytest.raises(RecipeError, match=message):
+        resolve(load_recipe("quickstart", overrides=overrides))
+
+
+def test_ewc_reads_the_corpora_of_the_stage_before():
+    overrides = ["stages.task.remedies={ewc: {strength: 0.5}}"]
+    recipe = resolve(load_recipe("quickstart", overrides=overrides))
+    task = recipe.stages[2]
+    assert task.remedies == {"ewc": {"strength": 0.5, "samples": 256}}
+    assert task.earlier == {"python_infrastructure": 0.1, "python_scientific": 0.9}
+    assert stage_spec(task)["earlier"] == task.earlier
+
+
 def test_tuning_that_means_nothing_is_refused(edit):
     both = "lora: {}\n    gradual_unfreezing: {share: 0.1}"
     assert "with lora the network's own layers never train" in fault(

@@ -267,7 +267,6 @@ COVERED_OTHERWISE = {
     "dataset": "the role of an input names it",
     "heads": "`head` and `head_settings`",
     "precision": "the settings hold it as this machine resolves it",
-    "remedies": "no recipe may have any yet",
     "sequence_length": "the longest of `phases`",
     "starts_from": "each stage is an input, each file given by its digest",
     "teachers": "each is an input",
