@@ -97,7 +97,7 @@ class Origin(Strict):
         commit: The commit of the repository.
         path: The file in the repository; words or a pattern if nothing is fetched.
         sha256: Digest of the published bytes of that file.
-        save_as: As in `OriginFile`.
+        save_as: As in a mapping of `files`.
         files: Several files of one repository, instead of `path` and `sha256`.
         note: What users must know: what was left out or changed.
     """
@@ -140,11 +140,11 @@ class Fields(Strict):
     Attributes:
         text: The text, or the first of a pair; ``"{title}. {body}"`` joins several columns.
         text_pair: The second of a pair, likewise.
-        label: The answer, of the kind that `Source.answers` says.
+        label: The answer, of the kind that the source's `answers` says.
         choices: The columns of the choices, or one that holds a list of them.
         id: The row's id.
         group: Rows with the same value stay on one side of a split.
-        picture: The path or id of the row's picture among `Source.pictures`, or the end of it.
+        picture: The path or id of the row's picture among the source's `pictures`, or its end.
     """
 
     text: str = "text"
@@ -191,7 +191,7 @@ class Join(Strict):
 
     Attributes:
         by: The column. A text file without columns is a list of its values, one per line.
-        files: As in `Source`. Listed by split, they decide the split of a record.
+        files: As the source's. Listed by split, they decide the split of a record.
     """
 
     by: str
@@ -213,7 +213,7 @@ class Pictures(Strict):
 
     Attributes:
         files: PNG and JPEG files, or files of region features (`corpora.region_readers`), folders
-            or archives of them; as `Source.files`.
+            or archives of them; as the source's.
         most_regions: Regions that are kept of a picture: the largest, of features the first.
         region_dim: Numbers of a region in files of features; None where the files are pictures.
         object_classes: Classes of objects among which the detector chose one for each region, if
@@ -250,11 +250,11 @@ class Source(Strict):
         licence: Terms of the text: an SPDX name, or words.
         origin: Where it is published, one place or several, for ``fourstage fetch`` and lineage.
         fetch: ``none``: nothing can be fetched automatically.
-        format: Name of a file in ``corpora/readers``; by default inferred from each file's suffix.
+        format: Who reads the files; by default inferred from each file's suffix.
         encoding: Encoding of text files; the entries of a list are tried in order, file by file.
         files: Paths, folders, globs or addresses, as one list or by split.
             ``archive.zip!member.tsv`` selects members of an archive.
-        fields: Role → column.
+        fields: The column (or JSON key) of each role.
         answers: Kind of answer: ``label``, ``number``, ``label_set``, ``spans``, ``extract``,
             ``choice``, ``text``, or a project's own.
         answer_language: Language of answers that are texts; by default the source's own.

@@ -227,11 +227,11 @@ def _meanings(tree: ast.Module, name: str) -> dict[str, str]:
             found: dict[str, str] = {}
             for base in node.bases:
                 found |= _meanings(tree, ast.unparse(base))
-            return found | _entries(ast.get_docstring(node) or "")
+            return found | entries_of(ast.get_docstring(node) or "")
     return {}
 
 
-def _entries(docstring: str) -> dict[str, str]:
+def entries_of(docstring: str) -> dict[str, str]:
     """{name: text} of the ``Args:`` or ``Attributes:`` of a docstring."""
     section = _SECTION.search(docstring)
     found = _ENTRY.findall(section[1]) if section else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fourstage.command.value_words import NONE, number_words, prose, written
+from fourstage.command.value_words import NONE, codes, linked, prose, values_of, written
 from fourstage.recipe import defaults
 from fourstage.recipe.gate_rules import slice_names
 from fourstage.recipe.json_schema import recipe_schema
@@ -81,8 +81,8 @@ class _Page:
         self.defaults = defaults_by_key(schema)
         self.named = {
             **PARTS,
-            (WrittenTokenizer.__name__, "scheme"): _codes(catalogue.names("tokenizers")),
-            (Evaluate.__name__, "slices"): f"list: {_codes(slice_names())}",
+            (WrittenTokenizer.__name__, "scheme"): codes(catalogue.names("tokenizers")),
+            (Evaluate.__name__, "slices"): f"list: {codes(slice_names())}",
         }
 
     def text(self) -> str:
@@ -130,44 +130,15 @@ class _Page:
         if name == STAGE:
             kinds = KINDS_WITH.get(key, STAGE_KINDS)
             cells["stages"] = "all" if kinds == STAGE_KINDS else ", ".join(kinds)
-        cells["values"] = self.named.get((name, key)) or self._values(node)
+        cells["values"] = self.named.get((name, key)) or values_of(node, self._link)
         if name != OPTIMIZER and name not in self.later:  # optimizers have a table of their own
             by_stage = _by_stage(self.defaults.get((name, key), {}))
             cells["default"] = "required" if key in mapping.get("required", ()) else by_stage
         to_come = "Not supported yet. " if (name, key) in self.to_come else ""
         return {**cells, "meaning": to_come + prose(node["description"])}
 
-    def _values(self, node: Mapping[str, Any]) -> str:
-        """Type, allowed values and range."""
-        if "$ref" in node:
-            name = held_in(node) or ""
-            anchor = "".join(c for c in self._heading(name).lower() if c.isalnum() or c in "_-")
-            return f"mapping [{self._heading(name)}](#{anchor})"
-        options = [*node.get("anyOf", ()), *node.get("oneOf", ())]
-        if options:
-            named = [self._values(each) for each in options if each.get("type") != "null"]
-            return "; or ".join(named)
-        words = node.get("enum") or ([node["const"]] if "const" in node else [])
-        if words:
-            return _codes(words)
-        match node.get("type"):
-            case "boolean":
-                return "true or false"
-            case "integer" | "number" as kind:
-                return number_words(kind == "integer", dict(node))
-            case "string":
-                return "text"
-            case "array":
-                return f"list{_length(node)}: {self._values(node['items'])}"
-            case "object" if isinstance(inner := node.get("additionalProperties"), Mapping):
-                return f"by name: {self._values(inner)}"
-            case "object":
-                return "mapping"
-        return "any"
-
-
-def _codes(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
+    def _link(self, name: str) -> str:
+        return linked(self._heading(name))
 
 
 def _by_stage(values: Mapping[Any, Any]) -> str:
@@ -179,13 +150,6 @@ def _by_stage(values: Mapping[Any, Any]) -> str:
         return next(iter(kinds), NONE)
     settled = {value: of for value, of in kinds.items() if value != NONE}
     return "; ".join(f"{', '.join(of)} {value}" for value, of in settled.items())
-
-
-def _length(node: Mapping[str, Any]) -> str:
-    least, most = node.get("minItems", 0), node.get("maxItems")
-    if most:
-        return f" of {least} to {most}"
-    return f" of {least} or more" if least > 1 else ""
 
 
 def _optimizers(keys: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fourstage.command import part_reference, recipe_reference
+from fourstage.command import part_reference, recipe_reference, source_reference
 from fourstage.command.parser import EPILOG, Parser, command_parser
 from fourstage.digests import write_atomically
 from fourstage.settings import REPOSITORY
@@ -104,6 +104,7 @@ PAGES = {
     FILE: reference,
     recipe_reference.FILE: recipe_reference.recipe_page,
     part_reference.FILE: part_reference.part_page,
+    source_reference.FILE: source_reference.source_page,
 }
 
 if __name__ == "__main__":
