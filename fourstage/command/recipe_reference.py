@@ -19,7 +19,6 @@ from fourstage.recipe.schema import (
 )
 from fourstage.recipe.schema_tree import RECIPE, held_in, mappings, steps_to
 from fourstage.recipe.stages import KINDS_WITH
-from fourstage.recipe.support import TO_COME
 from fourstage.settings import REPOSITORY
 from models import catalogue
 from tasks.reports.tables import markdown_table
@@ -38,20 +37,14 @@ heads are in [parts.md](parts.md). [The tutorial](../tutorial.md) writes a recip
 
 The default is what holds where a key is left out; “{NONE}” is nothing, unless the meaning says what
 holds. Where stages differ, it names them. `fourstage plan RECIPE --resolved` prints every value of
-a recipe and where it came from. An unknown key, a value out of range and a key that is not
-supported yet are refused before any work.
+a recipe and where it came from. An unknown key and a value out of range are refused before any
+work.
 """
 STAGE_HEAD = """\
 The column “stages” says which kinds of stage have a key. What a stage inherits from the one before
 is in [concepts.md](../concepts.md#what-stages-inherit).
 """
 OPTIMIZERS_HEAD = f"The defaults. “{NONE}”: the optimizer has no such setting and refuses it."
-TO_COME_HEAD = """\
-## Not supported yet
-
-A recipe with one of these is refused before any work.
-"""
-
 STAGE, OPTIMIZER = Stage.__name__, OptimizerSettings.__name__
 # Values that are names of parts.
 PARTS = {
@@ -74,10 +67,8 @@ class _Page:
 
     def __init__(self, schema: Mapping[str, Any]):
         self.mappings = mappings(schema)
-        self.to_come = {(part.__name__, key) for part, keys in TO_COME.items() for key in keys}
         self.places: dict[str, str] = {}  # path by mapping
-        self.later: dict[str, str] = {}  # of those that are only in keys to come
-        self._place(RECIPE, "", self.places)
+        self._place(RECIPE, "")
         self.defaults = defaults_by_key(schema)
         self.named = {
             **PARTS,
@@ -87,32 +78,26 @@ class _Page:
 
     def text(self) -> str:
         """The page."""
-        parts = [HEAD]
-        parts += [self._section(name) for name in self.places]
-        parts += [TO_COME_HEAD, *(self._section(name) for name in self.later)]
-        return "\n".join(parts)
+        return "\n".join([HEAD, *(self._section(name) for name in self.places)])
 
-    def _place(self, name: str, path: str, places: dict[str, str]) -> None:
+    def _place(self, name: str, path: str) -> None:
         """Give a mapping and those below it a path each, the first by which a reader gets there."""
-        places[name] = path
+        self.places[name] = path
         keys = self.mappings[name]["properties"]
         held = {key: inner for key, node in keys.items() if (inner := held_in(node))}
         alike = len(held) > 1 and len({*held.values()}) == 1 and held.keys() == keys.keys()
         for key, inner in held.items():
-            into = self.later if (name, key) in self.to_come else places
-            if inner in self.places or inner in self.later:
-                continue
-            below = "NAME" if alike else key + steps_to(keys[key])
-            self._place(inner, f"{path}.{below}" if path else below, into)
+            if inner not in self.places:
+                below = "NAME" if alike else key + steps_to(keys[key])
+                self._place(inner, f"{path}.{below}" if path else below)
 
     def _heading(self, name: str) -> str:
-        path = self.places.get(name) or self.later.get(name)
+        path = self.places[name]
         return f"`{path}`" if path else "The recipe"
 
     def _section(self, name: str) -> str:
-        level = "###" if name in self.later else "##"
         about = self.mappings[name]["description"].split("\n\n")[0]
-        lines = [f"{level} {self._heading(name)}\n", prose(about) + "\n"]
+        lines = [f"## {self._heading(name)}\n", prose(about) + "\n"]
         if name == STAGE:
             lines.append(STAGE_HEAD)
         keys = self.mappings[name]["properties"]
@@ -131,11 +116,10 @@ class _Page:
             kinds = KINDS_WITH.get(key, STAGE_KINDS)
             cells["stages"] = "all" if kinds == STAGE_KINDS else ", ".join(kinds)
         cells["values"] = self.named.get((name, key)) or values_of(node, self._link)
-        if name != OPTIMIZER and name not in self.later:  # optimizers have a table of their own
+        if name != OPTIMIZER:  # optimizers have a table of their own
             by_stage = _by_stage(self.defaults.get((name, key), {}))
             cells["default"] = "required" if key in mapping.get("required", ()) else by_stage
-        to_come = "Not supported yet. " if (name, key) in self.to_come else ""
-        return {**cells, "meaning": to_come + prose(node["description"])}
+        return {**cells, "meaning": prose(node["description"])}
 
     def _link(self, name: str) -> str:
         return linked(self._heading(name))

@@ -29,7 +29,6 @@ from fourstage.recipe.schema import STAGE_KINDS, Recipe, WrittenTokenizer
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.starts import ENTITIES
-from fourstage.recipe.support import check_supported
 from fourstage.recipe.word_in_context import resolve_polysemy, resolve_word_in_context
 from fourstage.recipe.word_relations import resolve_word_map, resolve_word_relations
 from fourstage.settings import search_folders
@@ -63,7 +62,6 @@ def resolve(
         RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
     folders = search_folders(recipe.path) if folders is None else folders
-    check_supported(recipe)
     return _Resolution(Ledger(recipe, sources, folders, registered or {})).resolved(seed)
 
 

@@ -15,7 +15,6 @@ from models.training.stage import StageSettings
 # of recipes written before it stay what they were. Never change or remove a line.
 NEUTRAL: Mapping[str, Any] = {
     "micro_batches": 1,
-    "long_rows": "head",
     "stop": None,
     "select": None,
     "alternate": False,
@@ -34,7 +33,6 @@ NEUTRAL: Mapping[str, Any] = {
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "bias_correction": "moments",
     "layer_decay": 1.0,
-    "groups": [],
 }
 # What is asked of the pre-trained network: keys of `evaluate`, which are left out where empty.
 OF_PRETRAINED = (
@@ -101,7 +99,6 @@ class ResolvedStage(StageSettings):
         training_rows: ``number`` of the dataset's training rows and the ``seed`` that draws them;
             None: all of them.
         earlier: The corpora of the stage before, where a remedy reads them; else empty.
-        long_rows: ``head`` keeps the beginning of a row longer than a sequence.
         refresh: What new data do: ``never``, ``on_change`` or ``continue``.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
             and the head (by name).
@@ -120,7 +117,6 @@ class ResolvedStage(StageSettings):
     name: str
     corpora: Mapping[str, float]
     overlap: str | None
-    long_rows: str
     training_rows: Mapping[str, int] | None = None
     refresh: str
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -391,7 +387,6 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         for phase in stage.phases
     ]
     written |= {
-        "long_rows": stage.long_rows,
         "batch_size": stage.batch_size,
         "micro_batches": stage.micro_batches,
         "budget": {stage.budget.unit: stage.budget.amount},

@@ -1,8 +1,6 @@
 """Every key of a recipe, with its type, its range and its meaning.
 
-The schema is complete: a key that is not supported yet is already here, and refused by
-`fourstage.recipe.support`. An absent key is ``None`` here and gets its value in
-`fourstage.recipe.resolution`.
+An absent key is ``None`` here and gets its value in `fourstage.recipe.resolution`.
 """
 
 from __future__ import annotations
@@ -173,19 +171,6 @@ class WrittenBudget(Part):
     """Passes over the data; fractions are allowed."""
 
 
-class OptimizerGroup(Part):
-    """Other settings for the variables whose path matches."""
-
-    a_key_of = "an optimizer group"
-
-    match: str
-    """Pattern of variable paths, such as ``embeddings/*``."""
-    peak_learning_rate: Positive | None = None
-    """Their learning rate at the end of the warm-up."""
-    weight_decay: Share | None = None
-    """Their decoupled weight decay."""
-
-
 class OptimizerSettings(Part):
     """Learning rate over time, decay and moments."""
 
@@ -221,8 +206,6 @@ class OptimizerSettings(Part):
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
     """Factor on the learning rate for each layer further from the output: ELECTRA 0.8; ULMFiT's
     discriminative rates 1 / 2.6 = 0.38."""
-    groups: Annotated[tuple[OptimizerGroup, ...], Field(strict=False)] | None = None
-    """Other settings for some of the variables."""
 
 
 class WrittenOptimizer(Part):
@@ -357,15 +340,6 @@ class Average(Part):
     """Share of the average that an update keeps: 0.99 averages about the last hundred."""
 
 
-class Lengths(Part):
-    """Longest source and target of an encoder–decoder, in tokens."""
-
-    a_key_of = "lengths"
-
-    source: Length
-    target: Length
-
-
 class Mixture(Part):
     """Text-to-text tasks that are learnt together, each behind a prefix of its own."""
 
@@ -392,16 +366,6 @@ class TrainingRows(Part):
     """Seed of the draw, which those of training do not change."""
 
 
-class Window(Part):
-    """Long rows are read in overlapping windows; not supported yet."""
-
-    a_key_of = "a window"
-
-    window: Length
-    stride: Count
-    """Tokens from the beginning of a window to that of the next."""
-
-
 class Stop(Part):
     """End before the budget if the held-out metric no longer improves."""
 
@@ -423,27 +387,6 @@ class Select(Part):
     """What decides: ``heldout_loss`` of text; in stage finetune a metric of the rows."""
     split: Literal["dev", "heldout"] | None = None
     """What it is measured on: ``heldout`` text, or the ``dev`` rows in stage finetune."""
-
-
-class Decode(Part):
-    """How text is generated."""
-
-    a_key_of = "decode"
-
-    beams: Count | None = None
-    """Beams of the search."""
-    length_penalty: Annotated[float, Field(ge=0)] | None = None
-    """Exponent of the length by which a beam's score is divided."""
-    longest: Length | None = None
-    """Most tokens that are written."""
-    temperature: Positive | None = None
-    """Divides the logits before a token is drawn."""
-    top_k: Count | None = None
-    """A token is drawn from the k likeliest."""
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """A token is drawn from the likeliest whose probabilities add up to p."""
-    no_repeat: Count | None = None
-    """Length of token sequences that must not repeat."""
 
 
 Size = Annotated[
@@ -510,17 +453,6 @@ class Stage(Part):
     """Tokens of a row, special tokens counted; by default as in the stage before."""
     phases: Annotated[tuple[WrittenPhase, ...], Field(strict=False, min_length=1)] | None = None
     """Sequence lengths in order, with one optimizer throughout."""
-    lengths: Lengths | None = None
-    long_rows: (
-        Annotated[
-            Annotated[Literal["head", "head_tail", "error"], Tag("text")]
-            | Annotated[Window, Tag("mapping")],
-            Discriminator(_is_mapping),
-        ]
-        | None
-    ) = None
-    """What happens to rows longer than a sequence: ``head`` keeps their beginning; the others are
-    not supported yet."""
     batch_size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """Examples per step, that is, per optimizer update."""
     micro_batches: Annotated[int, Field(gt=0, le=1 << 16)] | None = None
@@ -545,7 +477,6 @@ class Stage(Part):
     rows, train it further on them."""
     stop: Stop | None = None
     select: Select | None = None
-    decode: Decode | None = None
 
     @property
     def starts_network(self) -> bool:

@@ -161,7 +161,6 @@ class StageResolution:
             head=head,
             head_settings=head_settings,
             phases=phases,
-            long_rows=str(self.ledger.value(f"{at}.long_rows", stage.long_rows, "head", kind)),
             batch_size=batch_size,
             micro_batches=micro_batches,
             budget=self._budget(at, stage),
@@ -208,7 +207,7 @@ class StageResolution:
                 f"{stages[i - 1].stage}",
             )
         if i and stages[i].stage == stages[i - 1].stage and here >= STAGE_KINDS.index("task"):
-            self.ledger.fault(at, f"not supported yet: a second {stages[i].stage} stage")
+            self.ledger.fault(at, f"expected one {stages[i].stage} stage, got a second")
 
     def _start_network(self, at: str, stage: Stage, before: ResolvedStage | None) -> None:
         """Start a network with random weights from the stage's own family and size."""

@@ -71,24 +71,11 @@ def test_every_mapping_has_a_section_with_all_its_keys():
         ("evaluate.prototypes.NAME", "ways", "values", "list of 1 to 20: whole number, 2 to 1,000"),
         ("search", "metric", "default", "–"),
         ("promote", "split", "default", "`dev`"),
-        ("stages[].decode", "top_p", "values", "number above 0, at most 1"),
+        ("stages[].remedies", "layer_decay", "values", "number above 0, at most 1"),
     ],
 )
 def test_types_ranges_defaults_and_stages(section, key, column, expected):
     assert row(section, key)[column] == expected
-
-
-def test_keys_to_come_say_so():
-    assert {
-        (section, row["key"].strip("`"))
-        for section, rows in sections().items()
-        for row in rows
-        if row["meaning"].startswith("Not supported yet.")
-    } == {
-        ("stages[]", "lengths"),
-        ("stages[]", "decode"),
-        ("stages[].optimizer.NAME", "groups"),
-    }
 
 
 def test_each_optimizer_has_a_column_with_its_own_defaults():

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from fourstage.errors import RecipeError
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
-from fourstage.recipe.support import check_supported
 from fourstage.settings import REPOSITORY
 
 FOLDERS = (REPOSITORY / "recipes", Path(__file__).parent / "fixtures" / "recipes")
@@ -61,7 +60,6 @@ def loads_or_refuses(folder: Path, content: bytes) -> None:
         said = "x.yaml"
         try:
             recipe = load_recipe(file, smoke=smoke, folders=[folder])
-            check_supported(recipe)
             resolve(recipe)
         except RecipeError as error:
             said = str(error)

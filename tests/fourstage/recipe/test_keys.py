@@ -19,7 +19,7 @@ from fourstage.recipe import defaults
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.resolution import resolve
 from fourstage.recipe.resolved import as_recipe
-from fourstage.recipe.schema import STAGE_KINDS, Decode, Recipe, Stage
+from fourstage.recipe.schema import STAGE_KINDS, Recipe, Stage
 from fourstage.recipe.stages import KINDS_WITH
 from fourstage.settings import REPOSITORY
 
@@ -47,7 +47,6 @@ OTHERS = {name: {key: VALUES[key] for key in given} for name, given in defaults.
 TRAINED = {
     "batch_size": 8,
     "micro_batches": 2,
-    "long_rows": "head",
     "precision": "float32",
     "refresh": "never",
     "optimizer": {"adamw": ADAMW},
@@ -108,7 +107,6 @@ FINETUNE = {
     "stop": {"patience": 3, "metric": "accuracy"},
     "select": {"metric": "accuracy", "split": "dev"},
 }
-GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1}
 RULES = {"at_least": 0.1, "at_most": 0.8}
 BASELINE = {"above": "cheap_baseline", "not_below": "cheap_baseline"}
 BEYOND_SLICES = {**BASELINE, "p50_at_most": 5.0, "p95_at_most": 10.0}
@@ -330,12 +328,8 @@ READ = {
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
     },
 }
-# What is in the schema for machinery to come, or has no meaning where it stands here.
+# What has no meaning where it stands here.
 REFUSED: list[dict[str, Any]] = [
-    {"lengths": {"source": 16, "target": 16}},
-    {"decode": dict.fromkeys(Decode.model_fields, 8) | {"top_p": 0.5}},
-    {"long_rows": {"window": 16, "stride": 8}},
-    *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", *OTHERS)),
     *(
         {"optimizer": {name: {key: value}}}
         for name, settings in OTHERS.items()
@@ -366,7 +360,6 @@ TEXTS = (
 )
 READ_ALL_THE_SAME = {
     "decontaminate": "read with all sources that a recipe names, by the recipe itself",
-    "long_rows": "has one value so far",
     "p50_at_most": "taken apart by tasks/registry/gate.py",
     "p95_at_most": "taken apart by tasks/registry/gate.py",
 }

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.loading import load_recipe, recipe_names
 from fourstage.recipe.resolution import resolve
-from fourstage.recipe.support import check_supported
 from fourstage.settings import REPOSITORY
 
 QUICKSTART = (REPOSITORY / "recipes" / "quickstart.yaml").read_text(encoding="utf-8")
-FIXTURES = Path(__file__).parent / "fixtures" / "recipes"
 
 MINIMAL = """\
 name: small
@@ -223,25 +221,6 @@ def test_a_family_is_looked_up_and_never_made_into_a_path(write, family):
 
 def test_a_family_in_capitals_suggests_the_right_one(write):
     assert "did you mean 'bert'?" in fault(write(edited("family: bert", "family: BERT")))
-
-
-@pytest.mark.parametrize(
-    ("name", "places"),
-    [
-        ("zh-reviews", ("l2_sp", "replay", "head_tail")),
-        ("long-rows", ("windows",)),
-        ("source-and-target", ("decode",)),
-    ],
-)
-def test_what_is_still_to_come_parses_and_is_refused_as_that(name, places):
-    recipe = load_recipe(FIXTURES / f"{name}.yaml")
-    for check in (check_supported, resolve):
-        with pytest.raises(RecipeError) as caught:
-            check(recipe)
-        lines = str(caught.value).splitlines()
-        assert all("not supported yet: " in line for line in lines)
-        for place in places:
-            assert any(place in line for line in lines), place
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text", "5"])

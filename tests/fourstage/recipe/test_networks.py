@@ -182,7 +182,7 @@ def test_task_and_finetune_come_once(write, kind):
     first = f"  - {{stage: {kind}, {stage}}}\n  - {{stage: {kind}, name: again, {stage}}}\n"
     last = "  - {stage: finetune, " + head + "}\n"
     after = first + (last if kind == "task" else "")
-    assert f"not supported yet: a second {kind} stage" in fault(write((last, after)))
+    assert f"expected one {kind} stage, got a second" in fault(write((last, after)))
 
 
 def test_a_family_that_only_counts_needs_a_head_that_counts(tmp_path):
