@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+AT_ONCE = 32  # rows that are read together: memory grows with them and with the longest
+
+
+def in_parts(serve: Callable[..., np.ndarray], *columns: Sequence[str]) -> list[np.ndarray]:
+    """What the graph computes for any number of rows, (N,) for each; it reads a few at a time.
+
+    Args:
+        serve: (b,) texts, for pairs (b,) second texts → (b, N).
+        columns: One list of texts, or two for pairs.
+    """
+    return [
+        row
+        for first in range(0, len(columns[0]), AT_ONCE)
+        for row in serve(*(column[first : first + AT_ONCE] for column in columns))
+    ]
 
 
 def row_answer(kind: str, values: np.ndarray, head: Mapping[str, Any]) -> dict[str, Any]:

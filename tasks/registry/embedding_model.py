@@ -60,18 +60,20 @@ class EmbeddingModel(PythonModel):
         """The vector of each single text, and the similarity of each pair."""
         import tensorflow
 
-        from models.served.rows import row_answer
+        from models.served.rows import in_parts, row_answer
 
-        def of(rows: list[Texts], *columns: str) -> Any:
-            texts = [tensorflow.constant([getattr(row, name) for row in rows]) for name in columns]
-            return (self.loaded.serve if len(columns) == 2 else self.loaded.embed)(*texts).numpy()
+        def embed(texts: list[str]) -> Any:
+            return self.loaded.embed(tensorflow.constant(texts)).numpy()
 
-        single = [row for row in model_input if row.text_pair is None]
-        pairs = [row for row in model_input if row.text_pair is not None]
-        vectors = iter(of(single, "text").tolist() if single else ())
-        numbers = iter(of(pairs, "text", "text_pair") if pairs else ())
+        def serve(*columns: list[str]) -> Any:
+            return self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
+
+        single = [row.text for row in model_input if row.text_pair is None]
+        pairs = [(row.text, row.text_pair) for row in model_input if row.text_pair is not None]
+        vectors = iter(in_parts(embed, single))
+        numbers = iter(in_parts(serve, *([pair[side] for pair in pairs] for side in range(2))))
         return [
-            {"vector": next(vectors), "score": None}
+            {"vector": next(vectors).tolist(), "score": None}
             if row.text_pair is None
             else row_answer("number", next(numbers), self.head)
             for row in model_input

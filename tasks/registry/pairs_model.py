@@ -83,7 +83,7 @@ class PairsModel(PythonModel):
 
         from models.served.named import named_values
         from models.served.parts import predict_parts
-        from models.served.rows import row_answer
+        from models.served.rows import in_parts, row_answer
         from models.served.texts import predict_texts
 
         if not model_input:
@@ -101,11 +101,13 @@ class PairsModel(PythonModel):
             return predict_parts(pairs, count, read, self.head)  # type: ignore[return-value]
         if self.head["answers"] == "text":
             return predict_texts(list(zip(*pairs, strict=True)), self.loaded, self.head)  # type: ignore[return-value]
-        columns = [list(column) for column in zip(*pairs, strict=True)]
-        if self.link:
-            values = named_values(columns, self.loaded, self.link)
-        else:
-            values = self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
+
+        def serve(*columns: Any) -> Any:
+            if self.link:
+                return named_values(columns, self.loaded, self.link)
+            return self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
+
+        values = in_parts(serve, *map(list, zip(*pairs, strict=True)))
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]
 
 

@@ -8,6 +8,7 @@ names beside the model and runs them there, so it may import nothing else of thi
 
 import json
 from pathlib import Path
+from typing import Any
 
 from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
@@ -67,17 +68,20 @@ class RowsModel(PythonModel):
         import tensorflow
 
         from models.served.named import named_values
-        from models.served.rows import row_answer
+        from models.served.rows import in_parts, row_answer
         from models.served.texts import predict_texts
 
         if not model_input:
             return []
         if self.head["answers"] == "text":
             return predict_texts([model_input], self.loaded, self.head)  # type: ignore[return-value]
-        if self.link:
-            values = named_values([model_input], self.loaded, self.link)
-        else:
-            values = self.loaded.serve(tensorflow.constant(model_input)).numpy()
+
+        def serve(texts: list[str]) -> Any:
+            if self.link:
+                return named_values([texts], self.loaded, self.link)
+            return self.loaded.serve(tensorflow.constant(texts)).numpy()
+
+        values = in_parts(serve, model_input)
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]
 
 

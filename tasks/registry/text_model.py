@@ -11,6 +11,8 @@ from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 from pydantic import BaseModel
 
+AT_ONCE = 32  # texts that are read together: memory grows with them and with the longest
+
 
 class Prediction(BaseModel):
     """The prediction for one text.
@@ -47,10 +49,11 @@ class TextModel(PythonModel):
         """Predict a label for every text."""
         import tensorflow
 
-        if not model_input:
-            return []
-        (answer,) = self.answer(texts=tensorflow.constant(model_input)).values()
-        rows = answer.numpy().tolist()  # (B, N)
+        rows: list[list[float]] = []
+        for first in range(0, len(model_input), AT_ONCE):
+            texts = tensorflow.constant(model_input[first : first + AT_ONCE])
+            (answer,) = self.answer(texts=texts).values()
+            rows += answer.numpy().tolist()  # (B, N)
         return [self._prediction(row) for row in rows]  # type: ignore[misc]
 
     def _prediction(self, row: list[float]) -> dict:

@@ -79,6 +79,25 @@ def test_a_stranger_predicts_from_raw_text(model_folder: Path, tmp_path: Path):
     assert json.loads(signature["inputs"]) == [{"type": "string", "required": True}]
 
 
+def test_many_texts_are_read_a_few_at_a_time():
+    import tensorflow as tf
+
+    from tasks.registry.text_model import AT_ONCE, TextModel
+
+    read = []
+
+    def answer(texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        read.append(len(texts))
+        return {"output_0": tf.one_hot(tf.strings.length(texts) % 2, 2)}
+
+    model = TextModel()
+    model.answer, model.labels = answer, ["even", "odd"]
+    answers = model.predict(None, ["x" * n for n in range(10 * AT_ONCE + 1)])
+    assert [answer["label"] for answer in answers[:3]] == ["even", "odd", "even"]
+    assert len(answers) == sum(read) == 10 * AT_ONCE + 1
+    assert max(read) <= AT_ONCE
+
+
 def test_a_model_names_three_packages_and_no_machine(model_folder: Path):
     wanted = (model_folder / "requirements.txt").read_text().split()
     assert [line.split("==")[0] for line in wanted] == ["tensorflow", "tensorflow-text", "mlflow"]
