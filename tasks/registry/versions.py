@@ -49,15 +49,20 @@ def find_version(tracking: Tracking, name: str, key: str) -> ModelVersion | None
 def version(tracking: Tracking, name: str, number: int) -> Version:
     """A version with its aliases, which MLflow's own searches leave out."""
     found = tracking.client.get_model_version(name, str(number))
-    pointing = (alias for alias, there in aliases(tracking, name).items() if there == number)
+    return _pointed_to(found, aliases(tracking, name))
+
+
+def _pointed_to(found: ModelVersion, there: Mapping[str, int]) -> Version:
+    """MLflow's version, with those of its model's aliases that point to it."""
+    number = int(found.version)
     return Version(
-        name=name,
-        number=int(found.version),
+        name=found.name,
+        number=number,
         key=found.tags.get(KEY, ""),
         # Open-source MLflow does not store the logged model of a version.
         model_id=found.tags.get(MODEL_TAG),
         run_id=found.run_id,
-        aliases=tuple(sorted(pointing)),
+        aliases=tuple(sorted(alias for alias, at in there.items() if at == number)),
         tags=dict(found.tags),
     )
 
@@ -93,5 +98,7 @@ def without_champion(tracking: Tracking) -> dict[str, int]:
 @answered
 def remember_versions(tracking: Tracking, name: str) -> None:
     """Save a model's versions and current aliases in the home."""
-    found = tracking.client.search_model_versions(f"name = '{name}'")
-    remember(tracking.folder, name, (version(tracking, name, int(each.version)) for each in found))
+    # All at once: for each one, MLflow would read all versions of the model to name its aliases.
+    found = every(tracking.client.search_model_versions, f"name = '{name}'", max_results=1000)
+    there = aliases(tracking, name)
+    remember(tracking.folder, name, (_pointed_to(each, there) for each in found))

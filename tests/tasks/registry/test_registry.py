@@ -37,13 +37,14 @@ from tasks.registry.promote_model import (
     unreadable,
 )
 from tasks.registry.register_model import register
-from tasks.registry.versions import aliases, registered_name
+from tasks.registry.versions import aliases, registered_name, remember_versions
 from tasks.store.ancestry import Ancestry, BrokenLineage, gather
-from tasks.store.registry_memory import Version
+from tasks.store.registry_memory import Version, remembered_versions
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
 from tasks.tracking.runs import ensure_experiment, log_history, stage_run, start_lifecycle
 from tasks.tracking.stage_models import ensure_published, find_published, point_to, publish_stage
+from tasks.tracking.tags import KEY
 from tests.tasks.lifecycle import STAGES, Lifecycle, history
 
 NAME = "relations"
@@ -258,6 +259,35 @@ def test_the_same_package_is_one_version(tracking: Tracking, home: Path, saved_m
     assert other.number == 2
     assert first.aliases == ("challenger",)
     assert first.metrics["accuracy"] > 0.8
+
+
+def test_versions_are_remembered_with_as_many_questions_however_many_there_are(
+    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+):
+    """Each night adds one, and to name its aliases MLflow reads every version of the model."""
+    tracking.client.create_registered_model(NAME)
+    asked: list[str] = []
+    for question in ("get_registered_model", "get_model_version", "search_model_versions"):
+        ask = getattr(tracking.client, question)
+
+        def noted(*args: Any, ask: Any = ask, question: str = question, **more: Any) -> Any:
+            asked.append(question)
+            return ask(*args, **more)
+
+        monkeypatch.setattr(tracking.client, question, noted)
+    questions = []
+    for number in range(1, 6):
+        tags = {KEY: f"k{number}"}
+        tracking.client.create_model_version(NAME, f"s3://bucket/{number}", tags=tags)
+        tracking.client.set_registered_model_alias(NAME, "champion", str(number))
+        asked.clear()
+        remember_versions(tracking, NAME)
+        questions.append(len(asked))
+    assert questions[0] == questions[-1]
+    found = {each.number: each for each in remembered_versions(tracking.folder, NAME)}
+    assert sorted(found) == [1, 2, 3, 4, 5]
+    assert [found[n].aliases for n in (4, 5)] == [(), ("champion",)]
+    assert found[5] == find_version_of(tracking, NAME, 5)
 
 
 def test_two_at_once_register_one_version(tracking: Tracking, home: Path, saved_model: Path):
