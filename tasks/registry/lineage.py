@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from tasks.tracking.tags import DIGEST, KEY
 
 MODELS = ("stage", "package")  # kinds that are logged models
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
+ASKED = 50  # models that are looked up at a time
 URI = re.compile(r"^models:/(?P<name>[^/@]+)(?:@(?P<alias>[^/@]+)|/(?P<number>[1-9]\d*))$")
 
 
@@ -208,7 +210,7 @@ def trace(
     faults = ancestry.faults()
     if ancestry.root != found.key:
         faults.append(f"its lineage is that of {ancestry.root[:12]}, not of {found.key[:12]}")
-    models = _logged_models(tracking)
+    models = _logged_models(tracking, ancestry.of_kind(*MODELS))
     hops = []
     for manifest in ancestry.manifests.values():
         model_id, run_id = models.get((manifest.key, manifest.digest), (None, None))
@@ -329,12 +331,17 @@ def _state(tracking: Tracking, model_id: str) -> tuple[str, str]:
     return "", ""
 
 
-def _logged_models(tracking: Tracking) -> dict[tuple[str, str], tuple[str, str | None]]:
-    """Model id and run id of every logged model of Fourstage on this server, by (key, digest)."""
+def _logged_models(
+    tracking: Tracking, made: Sequence[Manifest]
+) -> dict[tuple[str, str], tuple[str, str | None]]:
+    """Model id and run id of the logged models of artifacts, by (key, digest)."""
     models: dict[tuple[str, str], tuple[str, str | None]] = {}
-    search = tracking.client.search_logged_models
-    for model in every(search, experiment_ids(tracking), max_results=100):
-        if {KEY, DIGEST} <= model.tags.keys() and str(model.status) == "READY":
-            found = model.model_id, model.source_run_id
-            models[model.tags[KEY], model.tags[DIGEST]] = found
+    experiments = experiment_ids(tracking)
+    for first in range(0, len(made), ASKED):
+        keys = ", ".join(f"'{manifest.key}'" for manifest in made[first : first + ASKED])
+        search = {"filter_string": f"tags.`{KEY}` IN ({keys})", "max_results": 100}
+        for model in every(tracking.client.search_logged_models, experiments, **search):
+            if DIGEST in model.tags and str(model.status) == "READY":
+                found = model.model_id, model.source_run_id
+                models[model.tags[KEY], model.tags[DIGEST]] = found
     return models

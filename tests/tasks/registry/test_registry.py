@@ -624,6 +624,26 @@ def test_a_trace_is_complete_from_mlflow_alone(tracking: Tracking, home: Path, s
     assert picture(found).startswith(b"\x89PNG")
 
 
+def test_a_trace_asks_for_the_models_of_its_own_artifacts_alone(
+    tracking: Tracking, home: Path, saved_model: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A server has the models of every night, and of other teams."""
+    for seed in (1, 2):
+        make_version(tracking, home, saved_model, seed, stages=True)
+    before = trace(tracking, f"models:/{NAME}/2", home / "store")
+    read: list[str] = []
+    search = tracking.client.search_logged_models
+
+    def noted(*args: Any, **more: Any) -> Any:
+        found = search(*args, **more)
+        read.extend(model.model_id for model in found)
+        return found
+
+    monkeypatch.setattr(tracking.client, "search_logged_models", noted)
+    assert trace(tracking, f"models:/{NAME}/2", home / "store") == before
+    assert sorted(read) == sorted(hop.model_id for hop in before.hops if hop.model_id)
+
+
 def test_a_trace_is_complete_from_the_store_where_mlflow_lost_the_model(
     tracking: Tracking, home: Path, saved_model: Path
 ):
