@@ -7,6 +7,7 @@ start.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from fourstage.errors import GateRefused
 from fourstage.settings import home
 from tasks.registry.evidence import read_evidence
 from tasks.registry.gate import Evidence, Gate, decide
-from tasks.registry.lineage import trace
+from tasks.registry.lineage import Trace, trace
 from tasks.registry.promote_model import (
     ROLLED_BACK,
     ApprovalMissing,
@@ -135,7 +136,7 @@ def hold(tracking: Tracking, name: str, number: int) -> Gate:
         champion_version=champion.number if champion else None,
         champion_fault=fault,
         contracts=rules["contracts"],
-        lineage_faults=_lineage_faults(tracking, version),
+        lineage_faults=_lineage_faults(tracking, version, champion),
         overlap=tuple(rules["overlap"]),
         asks=_asks(tracking, version, rules.get("approve")),
     )
@@ -198,9 +199,27 @@ def _question(row: PreparedRow) -> str | dict[str, str | list[str]]:
     return row.text if row.text_pair is None else {"text": row.text, "text_pair": row.text_pair}
 
 
-def _lineage_faults(tracking: Tracking, version: Version) -> list[str]:
+def _lineage_faults(tracking: Tracking, version: Version, champion: Version | None) -> list[str]:
+    """Why a version's lineage is not complete.
+
+    The files of what the champion is made of were read when it was promoted. A stage that continues
+    every night has one more before it each time, and all of them would be read again.
+    """
+    root, known = Store(home()).root, set[str]()
+    if champion is not None:
+        with suppress(BrokenLineage):
+            known = _made_of(trace(tracking, _address(champion), root, every_file=False))
     try:
-        trace(tracking, f"models:/{version.name}/{version.number}", Store(home()).root)
+        trace(tracking, _address(version), root, but_of=known - {str(version.model_id)})
     except BrokenLineage as error:
         return [str(error)]
     return []
+
+
+def _made_of(found: Trace) -> set[str]:
+    """Ids of the logged models in a lineage."""
+    return {hop.model_id for hop in found.hops if hop.model_id}
+
+
+def _address(version: Version) -> str:
+    return f"models:/{version.name}/{version.number}"

@@ -20,7 +20,7 @@ from fourstage.errors import (
     UnknownNameError,
 )
 from models.stage_format import NETWORK
-from tasks.registry import promote_model
+from tasks.registry import lineage, promote_model
 from tasks.registry.decision import decision_of, hold
 from tasks.registry.evidence import keep_evidence, read_evidence
 from tasks.registry.gate import Evidence, Gate, Predictions, decide
@@ -593,6 +593,29 @@ def test_one_byte_of_a_stage_or_its_listing_breaks_the_trace(
     shutil.rmtree(home / "store")
     with pytest.raises(BrokenLineage, match=r"neither MLflow nor the store .*is gone"):
         trace(tracking, f"models:/{NAME}/1", home / "store")
+
+
+def test_a_gate_reads_no_files_again_that_the_champion_is_made_of(
+    tracking: Tracking, home: Path, saved_model: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A stage that continues every night has one more before it each time."""
+    for seed in (1, 2):
+        version = make_version(tracking, home, saved_model, seed, stages=True)
+        rules = {"require": {}, "contracts": {}, "overlap": ["refuse", 0]}
+        keep_evidence(tracking, version, evidence(home, version), rules)
+        if seed == 1:
+            promote(tracking, hold(tracking, NAME, 1), smoke_test=False)
+    names = {hop.model_id: hop.manifest.name for hop in trace(tracking, f"models:/{NAME}/2").hops}
+    read: list[str] = []
+    check = lineage.check_files
+
+    def noted(tracking: Tracking, model_id: str) -> None:
+        read.append(names[model_id])
+        check(tracking, model_id)
+
+    monkeypatch.setattr(lineage, "check_files", noted)
+    assert hold(tracking, NAME, 2).decision == "promote"
+    assert read == ["stage finetune", "package"]
 
 
 def test_evidence_that_was_altered_decides_nothing(
