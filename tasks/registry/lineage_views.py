@@ -18,6 +18,9 @@ COLOURS = {"corpus": "#d9ead3", "dataset": "#d9ead3", "stage": "#cfe2f3", "packa
 PLAIN = "#eeeeee"
 TRAINED = ("tokenizer", "stage", "package")
 EDGE = 0.3  # half the height of a box in the picture, in levels
+# Levels of the picture, the last ones, and boxes of a level beside what is trained: a stage that
+# continues every night adds one of each, and its picture would soon fill the memory.
+LEVELS, WIDEST = 24, 24
 
 
 def text(trace: Trace) -> str:
@@ -56,14 +59,15 @@ def mermaid(trace: Trace) -> str:
 
 
 def picture(trace: Trace) -> bytes:
-    """The lineage as a PNG, for pages that do not render Mermaid."""
+    """The lineage as a PNG, for pages that do not render Mermaid; of a large one a part."""
     from tasks.reports.plots import figure, png
 
-    hops = _drawn(trace)
     depth = _depths(trace)
+    above = max(0, max(depth.values()) + 1 - LEVELS)
+    hops = [hop for hop in _drawn(trace) if depth[hop.manifest.key] >= above]
     levels: dict[int, list[Hop]] = {}
     for hop in hops:
-        levels.setdefault(depth[hop.manifest.key], []).append(hop)
+        levels.setdefault(depth[hop.manifest.key] - above, []).append(hop)
     # From top to bottom, because pages are narrow. Trained artifacts form the leftmost column,
     # texts and tokens are beside it.
     place: dict[str, tuple[int, int]] = {}
@@ -71,12 +75,15 @@ def picture(trace: Trace) -> bytes:
         beside = 1
         for hop in some:
             trained = hop.manifest.kind in TRAINED
-            place[hop.manifest.key] = (0 if trained else beside, y)
+            if trained or beside <= WIDEST:
+                place[hop.manifest.key] = (0 if trained else beside, y)
             beside += not trained
     width = 1 + max(x for x, _ in place.values())
     drawn = figure(1.9 * width, 0.62 * (max(levels) + 1) + 0.4)
     axes = drawn.add_subplot()
     for parent, child in _edges(trace):
+        if not {parent.key, child.key} <= place.keys():
+            continue
         (x, y), (to_x, to_y) = place[parent.key], place[child.key]
         axes.annotate(
             "",
@@ -84,8 +91,7 @@ def picture(trace: Trace) -> bytes:
             xytext=(x, y + EDGE),
             arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 0, "shrinkB": 0},
         )
-    for hop in hops:
-        manifest = hop.manifest
+    for manifest in (hop.manifest for hop in hops if hop.manifest.key in place):
         axes.text(
             *place[manifest.key],
             f"{manifest.name}\n{manifest.key[:7]}",
@@ -102,7 +108,8 @@ def picture(trace: Trace) -> bytes:
     axes.set_ylim(max(levels) + 0.5, -0.5)
     axes.axis("off")
     drawn.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.94)
-    axes.set_title(f"{trace.version.name} version {trace.version.number}", fontsize=10)
+    part = ", in part" if len(place) < len(depth) else ""
+    axes.set_title(f"{trace.version.name} version {trace.version.number}{part}", fontsize=10)
     return png(drawn)
 
 

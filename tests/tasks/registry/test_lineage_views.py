@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tasks.registry.lineage import Hop, Trace
 from tasks.registry.lineage_views import lineage_diagram, text
 from tasks.reports.plots import LARGEST
@@ -26,6 +28,27 @@ def test_a_lineage_diagram_is_a_picture_and_mermaid(
     assert "```mermaid\nflowchart TD" in diagram
     assert "stage finetune" in diagram
     assert len(diagram) < LARGEST
+
+
+@pytest.mark.parametrize(("nights", "texts"), [(150, 1), (1, 500)])
+def test_a_large_lineage_is_drawn_in_part(lifecycle: Lifecycle, nights: int, texts: int):
+    """A stage that continues every night has as many before it, and reads a text of each."""
+    from tasks.store.ancestry import gather
+
+    whole = gather(lifecycle.store.root, lifecycle["stage general"])
+    (text,) = whole.of_kind("corpus")[:1]
+    hops: list[Hop] = []
+    before: dict[str, dict[str, str]] = {}
+    for night in range(nights):
+        read = [replace(text, key=f"{night}-{n}", inputs={}) for n in range(texts)]
+        inputs = before | {each.key: {"kind": "corpus", "key": each.key} for each in read}
+        stage = replace(whole.artifact, key=f"stage {night}", inputs=inputs)
+        before = {"stage before": {"kind": "stage", "key": stage.key}}
+        hops += [Hop(each, None, None, ("store",)) for each in (*read, stage)]
+    version = Version("relations", 2, stage.key, None, None, (), {})
+    diagram = lineage_diagram(Trace(version, tuple(hops), "store"))
+    assert "data:image/png;base64," in diagram
+    assert diagram.count("-->") == nights * texts + nights  # of Mermaid, with that to the version
 
 
 def test_a_stage_names_the_version_that_a_part_started_from(lifecycle: Lifecycle):
