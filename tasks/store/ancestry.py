@@ -242,23 +242,24 @@ def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry
     folders: dict[str, Path] = {}
     missing: list[str] = []
 
-    def visit(reference: Mapping[str, str]) -> None:
+    # No recursion: a stage that continues every night has a stage before it for each of them.
+    waiting: list[tuple[Mapping[str, str], Manifest | None]] = [(artifact, None)]
+    while waiting:
+        reference, manifest = waiting.pop()
         key = reference["key"]
-        if key in manifests:
-            return
         folder = store_root / reference["kind"] / key
-        try:
-            manifest = _read(folder)
-        except UNREADABLE as error:
-            place = f"store/{reference['kind']}/{key[:12]}…/{MANIFEST}"
-            missing.append(f"{place} can't be read: {type(error).__name__}")
-            return
-        for parent in manifest.inputs.values():
-            visit(parent)
-        manifests[key] = manifest
-        folders[key] = folder
-
-    visit(artifact)
+        if manifest is not None:  # its parents are there now
+            manifests[key] = manifest
+            folders[key] = folder
+        elif key not in manifests:
+            try:
+                manifest = _read(folder)
+            except UNREADABLE as error:
+                place = f"store/{reference['kind']}/{key[:12]}…/{MANIFEST}"
+                missing.append(f"{place} can't be read: {type(error).__name__}")
+                continue
+            waiting.append((reference, manifest))
+            waiting += [(parent, None) for parent in reversed(manifest.inputs.values())]
     if artifact["key"] not in manifests:
         raise BrokenLineage(missing[-1])
     return Ancestry(artifact["key"], manifests, folders, tuple(missing))
