@@ -9,6 +9,7 @@ from prefect.client.schemas.filters import (
     DeploymentFilter,
     DeploymentFilterId,
     FlowRunFilter,
+    FlowRunFilterEndTime,
     FlowRunFilterParentTaskRunId,
     FlowRunFilterStartTime,
     FlowRunFilterState,
@@ -24,7 +25,7 @@ from tasks.orchestration.flow_runs import chosen_flow_runs
 from tasks.orchestration.orphans import crash
 
 RESUMABLE = "resumable"  # tag of deployments whose crashed runs are resumed
-OLDEST = timedelta(days=1)  # older runs have been superseded by the next night's run
+OLDEST = timedelta(days=1)  # since a run died; by then the next night's run has superseded it
 
 
 def resume_dead_runs(most_starts: int) -> list[str]:
@@ -49,7 +50,7 @@ def resume_dead_runs(most_starts: int) -> list[str]:
                 state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
                 tags=FlowRunFilterTags(all_=[TAG]),
                 parent_task_run_id=FlowRunFilterParentTaskRunId(is_null_=True),
-                start_time=FlowRunFilterStartTime.model_validate({"after_": now - OLDEST}),
+                end_time=FlowRunFilterEndTime.model_validate({"after_": now - OLDEST}),
             ),
             FlowRunSort.START_TIME_DESC,
         )

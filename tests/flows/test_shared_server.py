@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -153,15 +154,16 @@ def test_a_silent_run_of_another_team_is_let_be_and_ours_is_dead(
             end(process)
 
 
-def crashed_run(client: Any, name: str, tags: list[str]) -> UUID:
-    """A run of a deployment that started and crashed."""
+def crashed_run(client: Any, name: str, tags: list[str], seconds: float = 0) -> UUID:
+    """A run of a deployment that started and crashed after some seconds."""
     from prefect.states import Crashed, Running
 
     flow = client.create_flow_from_name(name)
     deployment = client.create_deployment(flow, name, tags=tags, enforce_parameter_schema=False)
     run = client.create_flow_run_from_deployment(deployment)
-    for state in (Running(), Crashed()):
-        client.set_flow_run_state(run.id, state, force=True)
+    client.set_flow_run_state(run.id, Running(), force=True)
+    time.sleep(seconds)
+    client.set_flow_run_state(run.id, Crashed(), force=True)
     return run.id
 
 
@@ -174,6 +176,17 @@ def test_dead_runs_of_our_resumable_deployments_go_on_and_no_others(client):
     resume_dead_runs(3)
     states = {run: client.read_flow_run(run).state.name for run in (ours, once, others)}
     assert states == {ours: "AwaitingRetry", once: "Crashed", others: "Crashed"}
+
+
+def test_a_run_that_died_on_its_second_day_goes_on(client, monkeypatch: pytest.MonkeyPatch):
+    from tasks.orchestration import dead_runs
+
+    began = datetime.now(UTC)
+    run = crashed_run(client, "long", [TAG, dead_runs.RESUMABLE], seconds=6)
+    day = datetime.now(UTC) - began - timedelta(seconds=1)  # it began longer ago, and died within
+    monkeypatch.setattr(dead_runs, "OLDEST", day)
+    dead_runs.resume_dead_runs(3)
+    assert client.read_flow_run(run).state.name == "AwaitingRetry"
 
 
 def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
