@@ -61,6 +61,7 @@ from models.served.parts import predict_parts
 from models.served.pictures import stacked
 from models.served.spans import predict_spans
 from models.served.texts import predict_texts
+from models.training.traced_model import forgetting_gradients
 from models.training.trained_stage import load_stage
 
 SAVED_MODEL = "saved_model"
@@ -326,7 +327,11 @@ def _export(
     part = out / f".{SAVED_MODEL}.part"
     shutil.rmtree(part, ignore_errors=True)
     try:
-        archive.write_out(str(part), verbose=False)
+        # Its functions are traced here. Nobody trains a served model, and the gradients of its own
+        # that it would bring along keep every model that a process writes or loads, for good.
+        without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        with forgetting_gradients():
+            archive.write_out(str(part), options=without, verbose=False)
     except tf.errors.OpError as error:
         # A full disk raises ResourceExhausted, too large a file OutOfRange, with long messages.
         raise OSError(errno.ENOSPC, f"TensorFlow: {type(error).__name__}") from error

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from models.evaluation.heldout import heldout_losses
 from models.evaluation.predict import predict
+from models.interchange.saved_model import export_text_model, load_text_model
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tests.models.training.memory import (
+    ONE_LAYER,
     Corpus,
     Rows,
     finetuning,
@@ -16,6 +20,13 @@ from tests.models.training.memory import (
     tokenizer,
 )
 
+ELMO = {
+    "filters": [[1, 3], [2, 4]],
+    "character_dim": 4,
+    "max_characters": 8,
+    "cell_dim": 6,
+    "projection_dim": 5,
+}
 SHORT = {"phases": [Phase(16)], "budget": Budget("steps", 2)}
 
 
@@ -38,3 +49,16 @@ def test_no_stage_leaves_its_functions_behind(tmp_path):
         held.append(functions())
     # The first has made those that are made once.
     assert held[0] == held[1]
+
+
+@pytest.mark.parametrize(("family", "network"), [("bert", ONE_LAYER), ("elmo", ELMO)])
+def test_no_served_model_leaves_its_functions_behind(tmp_path, family, network):
+    train(finetuning(family=family, network=network, **SHORT), tmp_path / "stage")
+    tokenizer().save(tmp_path / "tokenizer")
+    held = []
+    for i in range(3):
+        package = tmp_path / str(i)
+        export_text_model(tmp_path / "stage", tmp_path / "tokenizer", package)
+        load_text_model(package)(["waa wab"])
+        held.append(functions())
+    assert held[1] == held[2]
