@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -28,7 +29,7 @@ LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool if no prefect.yaml names one
 START_SECONDS = 120  # the first start creates two databases
-START_AGAIN_SECONDS = 20  # a worker that ends sooner has a fault that a restart does not fix
+START_AGAIN_SECONDS = 20  # what ends sooner has a fault that a restart does not fix
 # Runs a module with the project's folder last on the path: its flows are found, but shadow nothing.
 LAST = (
     "import os, runpy, sys; sys.path.append(os.getcwd()); del sys.argv[0];"
@@ -102,9 +103,25 @@ class Servers:
                     f"{name} ended with status {process.returncode}. Its log: {self.log(name)}"
                 )
 
-    def has_ended(self, name: str) -> bool:
-        """Whether a process has ended by itself."""
-        return self.running[name].poll() is not None
+    def keep_running(self, starts: Mapping[str, Callable[[], None]]) -> None:
+        """Start what has ended by itself again, until something ends that can't be.
+
+        Args:
+            starts: What starts a process, by its name.
+
+        Raises:
+            EnvironmentFault: Another process has ended, or one that was started a moment ago.
+        """
+        started = dict.fromkeys(starts, time.monotonic())
+        while True:
+            for name, start in starts.items():
+                ended = self.running[name].poll() is not None
+                if ended and time.monotonic() - started[name] > START_AGAIN_SECONDS:
+                    say(f"the {name} has ended; it is started again. Its log: {self.log(name)}")
+                    start()
+                    started[name] = time.monotonic()
+            self.check()
+            time.sleep(1)
 
     def log(self, name: str) -> Path:
         """The log of a process."""
@@ -176,10 +193,13 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         say("starting a Prefect server and MLflow …")
         # Create the database here: a server that is killed at its first start would leave half.
         tracking = connect()
+        starts: dict[str, Callable[[], None]] = {}
         if tracking.local:
             environment["FOURSTAGE_MLFLOW_UI"] = mlflow
             write_atomically(home() / PAGES, mlflow + "\n")  # for links in runs that connect
-            servers.start(
+            # Runs do without these pages, and the schedule must not end with them.
+            starts["mlflow"] = partial(
+                servers.start,
                 "mlflow",
                 *(*python, "-m", "uvicorn", "--factory", "tasks.tracking.mlflow_pages:pages"),
                 *ELSEWHERE,
@@ -187,6 +207,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
                 environment=environment | {LOGIN: login},
                 folder=project(),
             )
+            starts["mlflow"]()
         with starting_prefect() as lock:
             servers.start(
                 "prefect-server",
@@ -199,16 +220,15 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             servers.wait_for("prefect-server", PREFECT, f"{prefect}/api", environment)
         deploy(environment)
 
-        def start_worker() -> None:
-            servers.start(
-                "worker",
-                *(*python, "-m", "prefect", "worker", "start"),
-                *("--pool", work_pool(project() / "prefect.yaml"), "--type", "process"),
-                environment=environment | {"FOURSTAGE_ROOT": str(project())},
-                folder=project(),
-            )
-
-        start_worker()
+        starts["worker"] = partial(
+            servers.start,
+            "worker",
+            *(*python, "-m", "prefect", "worker", "start"),
+            *("--pool", work_pool(project() / "prefect.yaml"), "--type", "process"),
+            environment=environment | {"FOURSTAGE_ROOT": str(project())},
+            folder=project(),
+        )
+        starts["worker"]()
         joining = write_joining(f"{prefect}/api")
         if tracking.local:
             user, password = login.split(":")
@@ -222,14 +242,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         say("         (Prefect asks for the whole line, MLflow for user and password separately)")
         say(f"To use these servers from another terminal: . {shlex.quote(str(joining))}")
         say("Ctrl-C ends all of them.")
-        started = time.monotonic()
-        while True:
-            if servers.has_ended("worker") and time.monotonic() - started > START_AGAIN_SECONDS:
-                say(f"the worker has ended; it is started again. Its log: {servers.log('worker')}")
-                start_worker()
-                started = time.monotonic()
-            servers.check()
-            time.sleep(1)
+        servers.keep_running(starts)
 
 
 def deploy(environment: dict[str, str]) -> None:

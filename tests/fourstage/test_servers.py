@@ -1,0 +1,34 @@
+"""The processes of ``fourstage up``: what ends by itself at night is started again."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fourstage.command import servers
+from fourstage.command.servers import Servers
+from fourstage.errors import EnvironmentFault
+
+# Two seconds at first, then none at all.
+SHORTER = "echo started; test -e again || { touch again; sleep 2; }"
+
+
+@pytest.mark.parametrize("name", ["worker", "mlflow"])
+def test_what_ended_is_started_again_unless_it_ends_at_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(servers, "START_AGAIN_SECONDS", 1.5)
+    ours, where = Servers(tmp_path), {"environment": {"PATH": os.defpath}, "folder": tmp_path}
+    ours.start("prefect-server", "/bin/sh", "-c", "sleep 60", **where)
+    start = partial(ours.start, name, "/bin/sh", "-c", SHORTER, **where)
+    start()
+    try:
+        with pytest.raises(EnvironmentFault, match=f"{name} ended with status 0"):
+            ours.keep_running({name: start})
+    finally:
+        ours.stop()
+    assert ours.log(name).read_text().split() == ["started", "started"]
+    assert f"the {name} has ended; it is started again" in capsys.readouterr().err
