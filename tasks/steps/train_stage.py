@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -76,6 +77,9 @@ def train_stage(
 def _trained(job: TrainingJob, folder: Path, report: StageListener) -> Outcome:
     from models.training.trainer import train
 
+    # Networks are cycles of references. A process that trains one after another would hold several
+    # with their optimizers, until Python happens to look for cycles among everything it has.
+    gc.collect()
     return train(job, folder, report)
 
 
