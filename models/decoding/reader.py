@@ -12,6 +12,7 @@ from models.decoding.cached import CachedReader
 from models.keras_ops import ops
 from models.layers.attention import Past
 from models.layers.cache import moved, stacked, unstacked, written
+from models.training.traced_model import forgetting_gradients
 
 
 def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
@@ -25,10 +26,11 @@ def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        functions = [
-            tf.function(getattr(reading, name), input_signature=signature).get_concrete_function()
-            for name, signature in reading.signatures(beams).items()
-        ]
+        with forgetting_gradients():
+            functions = [
+                tf.function(getattr(reading, name), input_signature=given).get_concrete_function()
+                for name, given in reading.signatures(beams).items()
+            ]
     return CachedReader(reading.longest, *functions, begin=reading.begin, beams=beams)
 
 
