@@ -6,7 +6,7 @@ start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ from tasks.tracking.logged_files import verified
 
 if TYPE_CHECKING:
     from corpora.prepared import PreparedRow
+
+AT_ONCE = 64  # rows that a champion is asked together
 
 
 def promotion_refused(
@@ -185,11 +187,17 @@ def _answers(
         return None
     asked = [_question(rows[name]) for name in ids]
     with verified(tracking, version.model_id) as folder:
-        said = mlflow.pyfunc.load_model(str(folder)).predict(asked)
+        said = in_parts(mlflow.pyfunc.load_model(str(folder)).predict, asked)
     # A row that brings a task's prefix along has no answer.
     return tuple(
         answer["label"] if "label" in answer else answer["answer"] or "" for answer in said
     )
+
+
+def in_parts(predict: Callable[[list[Any]], list[Any]], rows: Sequence[Any]) -> list[Any]:
+    """Answers to any number of rows. A model of an older version reads all that it is asked."""
+    parts = (list(rows[first : first + AT_ONCE]) for first in range(0, len(rows), AT_ONCE))
+    return [answer for part in parts for answer in predict(part)]
 
 
 def _question(row: PreparedRow) -> str | dict[str, str | list[str]]:

@@ -9,6 +9,7 @@ import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models.answers.text import written
+from tasks.registry.decision import AT_ONCE, in_parts
 from tasks.registry.gate import Evidence, Predictions, baseline_ahead, decide
 from tasks.registry.gate_report import gate_report
 
@@ -288,3 +289,15 @@ def test_rows_of_one_text_are_one_piece_of_evidence():
             assert ("on 320 dev rows of 40 texts" in gate.checks[0].says) == bool(numbers)
     assert ahead[texts] <= 13  # 5 %, and three standard deviations more
     assert ahead[()] > 20
+
+
+def test_a_champion_is_asked_about_a_few_rows_at_a_time():
+    asked: list[int] = []
+
+    def predict(rows: list[int]) -> list[int]:
+        asked.append(len(rows))
+        return [-row for row in rows]
+
+    assert in_parts(predict, range(1000)) == [-row for row in range(1000)]
+    assert max(asked) <= AT_ONCE
+    assert in_parts(predict, []) == []
