@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from tests.faults.finished_home import finished as finished
 from tests.faults.finished_home import listener_of as listener_of
+from tests.models.clean_process import elsewhere as elsewhere
 
 gc.set_threshold(10_000)  # as the command does
 # No test is about time: an example may take long on a busy machine.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +29,8 @@ from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
 from models.training.stage import Budget
-from tests.models.clean_process import HIDDEN, CleanProcess, clean_process
+from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import WORDS, finetuning, tokenizer
-
-PROGRAM = """
-import tensorflow as tf
-import tensorflow_text
-
-def answer(path, columns):
-    loaded = tf.saved_model.load(path)
-    return loaded.serve(*(tf.constant(texts) for texts in columns)).numpy().tolist()
-"""
 
 
 class Texts:
@@ -93,22 +82,16 @@ def stage(request, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory) -> Iterator[CleanProcess]:
-    with clean_process(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
-        yield started
-
-
 @pytest.mark.parametrize("pairs", [False, True])
 def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict(
-    stage, elsewhere, pairs, tmp_path
+    stage: Path, elsewhere: CleanProcess, pairs: bool, tmp_path: Path
 ):
     columns = [texts(), texts()[::-1]][: 1 + pairs]
     package = stage / "package"
     if pairs:
         package = tmp_path / "package"
         export_text_model(stage / "stage", stage / "tokenizer", package, pairs=True)
-    found = elsewhere.asks(str(package / SAVED_MODEL), columns)
+    found = elsewhere.serves(package / SAVED_MODEL, columns)
     made = load_tokenizer(stage / "tokenizer")
     expected = predict(stage / "stage", made, Texts(*columns, made=made))
     expected = [list(answer.details.values()) for answer in expected]
@@ -159,17 +142,9 @@ def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
         assert not expected[key][:, width:].any()
 
 
-PYFUNC = f"""
-import json, sys
-for name in {HIDDEN!r}:
-    sys.modules[name] = None
-import mlflow.pyfunc
-model = mlflow.pyfunc.load_model(sys.argv[1])
-print(json.dumps([answer["probabilities"] for answer in model.predict(json.load(sys.stdin))]))
-"""
-
-
-def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_it(tmp_path):
+def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_it(
+    elsewhere: CleanProcess, tmp_path: Path
+):
     from models.tokenizers.byte_bpe import learn
     from tasks.registry.register_model import save_text_model
 
@@ -179,19 +154,13 @@ def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_
     made.save(tmp_path / "tokenizer")
     export_text_model(tmp_path / "stage", tmp_path / "tokenizer", tmp_path / "package")
     save_text_model(tmp_path / "package", tmp_path / "model")
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", PYFUNC, str(tmp_path / "model")],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    found = [[answer["high"], answer["low"]] for answer in json.loads(ran.stdout.splitlines()[-1])]
+    before = elsewhere.said.stat().st_size
+    (answers,) = elsewhere.predicts(tmp_path / "model", asked)
+    assert b"normalizer.cc" not in elsewhere.said.read_bytes()[before:]
+    found = [[answer["probabilities"][name] for name in ("high", "low")] for answer in answers]
     expected = predict(tmp_path / "stage", made, Texts(asked, made=made))
     expected = [list(answer.details.values()) for answer in expected]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert "normalizer.cc" not in ran.stderr
 
 
 def test_an_error_of_the_system_is_that_of_the_process_that_writes(tmp_path, monkeypatch, capsys):

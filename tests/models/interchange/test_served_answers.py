@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +20,9 @@ from models.served.words import words_of
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
-from tests.models.clean_process import HIDDEN
+from tests.models.clean_process import CleanProcess
 from tests.models.interchange.test_served_spans import HARD, texts
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
-
-PROGRAM = f"""
-import json, shutil, sys, tempfile
-for name in {HIDDEN!r}:
-    sys.modules[name] = None
-import mlflow
-said = []
-for model, rows in zip(sys.argv[1:], json.load(sys.stdin)):
-    # Each from a copy that is gone when the next is asked, as files of a registry are.
-    with tempfile.TemporaryDirectory() as place:
-        shutil.copytree(model, place, dirs_exist_ok=True)
-        said.append(mlflow.pyfunc.load_model(place).predict(rows))
-print(json.dumps(said))
-"""
-
 
 # Names of a word, of two, written otherwise than they are read, of several entities, of none.
 ENTITIES = [(word, 1 + number) for number, word in enumerate(WORDS[3:120:3])]
@@ -175,23 +158,23 @@ def trained(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def served(trained, tmp_path_factory) -> dict[str, list[dict[str, Any]]]:
+def served(
+    trained: dict[str, Path], elsewhere: CleanProcess, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[dict[str, Any]]]:
     """What a fresh process answers."""
     pairs = [{"text": a, "text_pair": b} for a, b in zip(*ASKED, strict=True)]
     singles = [{"text": text} for column in ASKED for text in column]
-    asked = [
-        [*pairs, *(singles if kind == "embedding" else [])] if CASES[kind][3] == 2 else ASKED[0]
-        for kind in trained
-    ]
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, *(str(f / "model") for f in trained.values())],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path_factory.mktemp("elsewhere"),
-    )
-    return dict(zip(trained, json.loads(ran.stdout.splitlines()[-1]), strict=True))
+    said = {}
+    for kind, folder in trained.items():
+        asked: list[Any] = pairs if CASES[kind][3] == 2 else ASKED[0]
+        # Each from a copy that is gone when the next is asked, as files of a registry are.
+        place = tmp_path_factory.mktemp("registry") / "model"
+        shutil.copytree(folder / "model", place)
+        (said[kind],) = elsewhere.predicts(
+            place, [*asked, *(singles if kind == "embedding" else [])]
+        )
+        shutil.rmtree(place)
+    return said
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,8 @@ from models.served.words import word_spans, words_of
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
-from tests.models.clean_process import CleanProcess, clean_process
+from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import WORDS, finetuning, tokenizer
-
-PROGRAM = """
-import mlflow
-
-def answer(path, texts):
-    return mlflow.pyfunc.load_model(path).predict(texts)
-"""
 
 
 class Tagged:
@@ -90,17 +82,13 @@ def trained(request, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory) -> Iterator[CleanProcess]:
-    with clean_process(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
-        yield started
-
-
-def test_the_served_model_answers_as_the_stage_does(trained, elsewhere, tmp_path):
+def test_the_served_model_answers_as_the_stage_does(
+    trained: Path, elsewhere: CleanProcess, tmp_path: Path
+):
     asked = [*texts(3, 30), *HARD]
     expected = predict(trained / "stage", tokenizer(), Tagged(asked))
     save_text_model(trained / "package", tmp_path / "model")
-    found = elsewhere.asks(str(tmp_path / "model"), asked)
+    (found,) = elsewhere.predicts(tmp_path / "model", asked)
     assert [answer["answer"] for answer in found] == [answer.text for answer in expected]
     np.testing.assert_allclose(
         [answer["score"] for answer in found], [a.probability for a in expected], rtol=1e-3

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +21,9 @@ from tasks.registry.register_model import register, save_text_model
 from tasks.store.ancestry import gather
 from tasks.tracking.connection import Tracking
 from tasks.tracking.runs import start_lifecycle
-from tests.models.clean_process import HIDDEN
+from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 from tests.tasks.lifecycle import Lifecycle
-
-PROGRAM = f"""
-import json, sys
-for name in {HIDDEN!r}:
-    sys.modules[name] = None
-import mlflow
-model = mlflow.pyfunc.load_model(sys.argv[1])
-rows = json.load(sys.stdin)
-print(json.dumps([model.predict(rows), model.predict(rows[:1]), model.predict([])]))
-try:
-    few = [{{"text": "waa", "choices": ["wab"]}}, {{"text": "waa", "choices": []}}]
-    model.predict([rows[0], *few])
-except ValueError as error:
-    print(json.dumps(str(error)))
-"""
 
 
 class Rows:
@@ -118,18 +101,13 @@ def check(found: list[dict[str, Any]], expected: list[Answer]) -> None:
 
 
 def test_a_fresh_process_answers_as_the_stage_does(
-    folder: Path, expected: list[Answer], tmp_path: Path
+    folder: Path, expected: list[Answer], elsewhere: CleanProcess
 ):
     asked = [{"text": text, "choices": choices} for text, choices in ASKED]
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(folder / "model")],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
+    few = [{"text": "waa", "choices": ["wab"]}, {"text": "waa", "choices": []}]
+    found, alone, nothing, complaint = elsewhere.predicts(
+        folder / "model", asked, asked[:1], [], [asked[0], *few]
     )
-    (found, alone, nothing), complaint = map(json.loads, done.stdout.splitlines()[-2:])
     check(found, expected)
     assert alone[0]["probabilities"] == pytest.approx(found[0]["probabilities"], rel=1e-4)
     assert nothing == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,27 +29,10 @@ from tasks.store.ancestry import gather
 from tasks.tracking.connection import Tracking
 from tasks.tracking.runs import start_lifecycle
 from tests.corpora.test_regions import bomb, drawing, encoded
-from tests.models.clean_process import HIDDEN
+from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 from tests.tasks.lifecycle import Lifecycle
 
-PROGRAM = f"""
-import json, sys
-for name in {HIDDEN!r}:
-    sys.modules[name] = None
-import mlflow
-asked = json.load(sys.stdin)
-models = [mlflow.pyfunc.load_model(path) for path in sys.argv[1:]]
-found = [model.predict(rows) for model, rows in zip(models, asked)]
-assert models[0].predict([]) == []
-wrong = []
-for model, rows in zip(models, asked[::-1]):
-    try:
-        model.predict(rows)
-    except ValueError as error:
-        wrong.append(str(error))
-print(json.dumps([found, wrong]))
-"""
 MOST = 5  # regions that are kept; a drawing has more
 COUNT = AT_ONCE + 8
 CASES = {
@@ -161,7 +142,11 @@ def check(kind: str, found: list[dict[str, Any]], expected: list[Any]) -> None:
 
 
 def test_a_fresh_process_without_this_project_answers_as_the_stage_does(
-    rows: dict[str, Rows], folders: dict[str, Path], expected: dict[str, Any], tmp_path: Path
+    rows: dict[str, Rows],
+    folders: dict[str, Path],
+    expected: dict[str, Any],
+    elsewhere: CleanProcess,
+    tmp_path: Path,
 ):
     secret = tmp_path / "secret.png"
     secret.write_bytes(file_of(1))
@@ -175,27 +160,23 @@ def test_a_fresh_process_without_this_project_answers_as_the_stage_does(
         as_text(bomb(100_000, 100_000)): "a picture of too many pixels",
         "A" * (2 * MAX_PICTURE_BYTES): f"a picture of more than {MAX_PICTURE_BYTES:,} bytes",
     }
-    asked = [each.asked() for each in rows.values()]
+    asked = {kind: each.asked() for kind, each in rows.items()}
     wrapped = "\n".join(good[i : i + 76] for i in range(0, len(good), 76))
-    asked[0] += [{"text": name, "picture": each} for each in (good, wrapped, *spoiled)]
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, *(str(f / "model") for f in folders.values())],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
+    more = [{"text": name, "picture": each} for each in (good, wrapped, *spoiled)]
+    labels, more, nothing, not_single = elsewhere.predicts(
+        folders["label"] / "model", asked["label"], more, [], asked["number"]
     )
-    found, wrong = json.loads(done.stdout.splitlines()[-1])
-    found = dict(zip(rows, found, strict=True))
-    labels, more = found["label"][:COUNT], found["label"][COUNT:]
+    numbers, not_pairs = elsewhere.predicts(
+        folders["number"] / "model", asked["number"], asked["label"]
+    )
     check("label", labels, expected["label"])
-    check("number", found["number"], expected["number"])
+    check("number", numbers, expected["number"])
+    assert nothing == []
     assert more[0] == more[1]
     assert more[0]["label"] in ("no", "yes")
     assert [each["error"] for each in more[2:]] == list(spoiled.values())
     assert {each["label"] for each in more[2:]} == {None}
-    assert wrong == [
+    assert [not_single, not_pairs] == [
         "expected text and picture alone in each row",
         "expected text, text_pair and picture in each row",
     ]

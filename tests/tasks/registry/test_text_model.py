@@ -30,20 +30,15 @@ from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
 from tasks.tracking.runs import start_lifecycle
 from tasks.tracking.stage_models import ensure_published
-from tests.models.clean_process import HIDDEN
+from tests.models.clean_process import CleanProcess
 from tests.tasks.lifecycle import STAGES, Lifecycle
 
-# What a served model may import: everything of ours is made unfindable.
-STRANGER = f"""
-import json, sys
-for name in {HIDDEN!r}:
-    sys.modules[name] = None
-import mlflow.pyfunc
-model = mlflow.pyfunc.load_model(sys.argv[1])
-print(json.dumps(model.predict(["one", "one two", "one two three", "\\u8bcd \\u8bcd"])))
-print(json.dumps(model.predict([])))
-print(json.dumps(model.metadata.signature.to_dict()))
-"""
+# What MLflow copies into a model and runs there.
+CODES = [
+    path
+    for path in sorted(Path(fresh_process.__file__).parent.glob("*.py"))
+    if "\nset_model(" in path.read_text("utf-8")
+]
 
 # Describing a model must not import TensorFlow: it would cost each packaging half a minute.
 PACKAGING = """
@@ -62,21 +57,23 @@ def model_folder(saved_model: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
-def test_a_stranger_predicts_from_raw_text(model_folder: Path, tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-c", STRANGER, str(model_folder)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    answers, nothing, signature = (json.loads(line) for line in done.stdout.splitlines()[-3:])
+def test_a_stranger_predicts_from_raw_text(model_folder: Path, elsewhere: CleanProcess):
+    asked = ["one", "one two", "one two three", "词 词"]
+    answers, nothing = elsewhere.predicts(model_folder, asked, [])
     assert [answer["label"] for answer in answers] == ["alpha", "beta", "gamma", "beta"]
     for answer in answers:
         assert answer["score"] == max(answer["probabilities"].values())
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
     assert nothing == []
-    assert json.loads(signature["inputs"]) == [{"type": "string", "required": True}]
+    taken = json.loads(elsewhere.signature(model_folder)["inputs"])
+    assert taken == [{"type": "string", "required": True}]
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda path: path.stem)
+def test_every_model_registers_the_tokenizers_operations_itself(code: Path):
+    """A process that has loaded another model has them already, which would hide it."""
+    loads = code.read_text("utf-8").split("def load_context(")[1].split("\n    def ")[0]
+    assert loads.index("import tensorflow_text") < loads.index("saved_model.load(")
 
 
 def test_many_texts_are_read_a_few_at_a_time():

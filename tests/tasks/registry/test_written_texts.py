@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,9 @@ from models.interchange.saved_model import export_text_model, load_text_model
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
-from tests.models.clean_process import CleanProcess, clean_process
+from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
-PROGRAM = """
-import mlflow.pyfunc
-
-def answer(path, rows):
-    model = mlflow.pyfunc.load_model(path)
-    return [model.predict(rows), model.predict(rows[3:4]), model.predict([])]
-"""
 LONG = " ".join(WORDS * 5)
 HARD = [
     "",
@@ -117,20 +109,17 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
     return folder, made, pairs
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CleanProcess]:
-    with clean_process(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
-        yield started
-
-
-def test_a_fresh_process_without_the_project_writes_what_predict_does(written, elsewhere):
+def test_a_fresh_process_without_the_project_writes_what_predict_does(
+    written: tuple[Path, Any, bool], elsewhere: CleanProcess
+):
     folder, made, pairs = written
     asked = [*words(7, 40), *HARD]  # more than are read at once
     columns = [asked, asked[::-1]][: 1 + pairs]
     rows = [
         dict(zip(("text", "text_pair"), row, strict=False)) for row in zip(*columns, strict=True)
     ]
-    found, alone, nothing = elsewhere.asks(str(folder / "model"), rows if pairs else asked)
+    given: list[Any] = rows if pairs else asked
+    found, alone, nothing = elsewhere.predicts(folder / "model", given, given[3:4], [])
     listed: list[Any] = list(zip(*columns, strict=True)) if pairs else asked
     expected = predict(folder / "stage", made, Rows(listed, None, made))
     assert [each["answer"] for each in found] == [each.text for each in expected]
