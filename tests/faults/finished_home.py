@@ -15,12 +15,20 @@ from typing import Any
 
 import pytest
 
+from fourstage.errors import GateRefused
 from tasks.store.artifacts import Artifact, Store
 from tests.flows.own_project import SIZE, Project, recipe, stages
 from tests.flows.person import Answer, Listener, Person, end_all
 
+# What the network knew before its labels is asked of one version.
+ASKED = (
+    *("--set", "evaluate.probes.rows=accuracy"),
+    *("--set", "evaluate.prototypes={rows: {ways: [2], shots: [1, 3], episodes: 50}}"),
+)
 # A batch of another size is another finetune stage; the one before it is the same.
 SECOND = ("run", "small", "--set", "stages.finetune.batch_size=16", "--json")
+THIRD = ("run", "small", "--set", "stages.finetune.batch_size=12", "--json")
+STRICT = ("--set", "promote.require.accuracy.at_least=1.0")
 # MLflow keeps whole addresses of what lies in files.
 ADDRESSES = {
     "experiments": "artifact_location",
@@ -42,7 +50,8 @@ class Finished:
 
     Attributes:
         project: Folder with the recipe ``small``.
-        home: Two versions of its model are registered, the second is the champion.
+        home: Three versions of its model are registered, the second is the champion, the third was
+            refused.
         told: What the commands answered.
         copies: Homes given away.
     """
@@ -89,24 +98,26 @@ def make(folder: Path) -> None:
     user.home.parent.mkdir()
     listener = Listener(user)
     commands = {
-        "first": ("run", "small", "--json"),
-        "rolled back": ("rollback", "small"),
+        "first": ("run", "small", *ASKED, "--json"),
+        "rolled back": ("rollback", "small", "--json"),
         "no such model": ("rollback", "smal"),
         "second": SECOND,
+        "third": (*THIRD, *STRICT),
     }
     try:
         told = {name: listener.types(*words) for name, words in commands.items()}
     finally:
         listener.close()
         end_all(user.home)
-    assert told["second"].code == 0, told["second"].told()
+    for name, code in (("second", 0), ("third", GateRefused.exit_code)):
+        assert told[name].code == code, told[name].told()
     answers = {name: asdict(answer) for name, answer in told.items()}
     (folder / "told.json").write_text(json.dumps(answers), "utf-8")
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    """Two versions of a small model, made by the first worker that needs them.
+    """Three versions of a small model, made by the first worker that needs them.
 
     All workers read them, so nothing may be changed but a copy.
     """

@@ -6,11 +6,12 @@ import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from models.training.precision import resolve_precision
 from tests.faults.always import what_always_holds
-from tests.faults.finished_home import SECOND, Finished
+from tests.faults.finished_home import THIRD, Finished
 from tests.flows.person import Answer, Listener, Person
 
 NAME = "small"
@@ -26,19 +27,22 @@ NAME = "small"
 
 @dataclass
 class Office:
-    """A home with three versions and two people who answer at once."""
+    """A home with three versions and two people who answer at once, once they are asked."""
 
     person: Person
-    told: dict[str, Answer]
-    listeners: tuple[Listener, ...] = ()
 
-    @property
+    @cached_property
     def first(self) -> Listener:
-        return self.listeners[0]
+        return Listener(self.person)
 
-    @property
+    @cached_property
     def second(self) -> Listener:
-        return self.listeners[1]
+        return Listener(self.person)
+
+    def close(self) -> None:
+        for listener in vars(self).values():
+            if isinstance(listener, Listener):
+                listener.close()
 
     @property
     def home(self) -> Path:
@@ -96,38 +100,54 @@ def waits(process: int, inode: int) -> bool:
 
 @pytest.fixture(scope="module")
 def office(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    """Version 2 is the champion and its files are gone when version 3 is made and forced."""
-    person = finished.copy(tmp_path_factory.mktemp("office"))
-    office = Office(person, {}, (Listener(person), Listener(person)))
-    files = office.model_files(2)
-    files.rename(person.home / "gone")
-    third = [word.replace("batch_size=16", "batch_size=12") for word in SECOND]
-    office.told["third"] = office.first.types(*third)
-    office.told["champion then"] = Answer(0, str(office.alias("champion")), "", 0.0)
-    office.told["forced"] = office.second.types("promote", NAME, "--version", "3", "--force")
-    (person.home / "gone").rename(files)
+    """Version 2 is the champion, version 3 was refused."""
+    office = Office(finished.copy(tmp_path_factory.mktemp("office")))
     yield office
-    office.first.close()
-    office.second.close()
+    office.close()
 
 
-def test_a_champion_whose_files_are_gone_stops_promotion(office: Office):
-    """S42."""
+@dataclass
+class Forced:
+    """What was told while the files of version 2, the champion, were gone."""
+
+    third: Answer
+    champion: int | None
+    forced: Answer
+
+
+@pytest.fixture(scope="module")
+def forced(office: Office) -> Forced:
+    files = office.model_files(2)
+    files.rename(office.home / "gone")
+    third, champion = office.first.types(*THIRD), office.alias("champion")
+    forced = office.second.types("promote", NAME, "--version", "3", "--force")
+    (office.home / "gone").rename(files)
+    return Forced(third, champion, forced)
+
+
+@pytest.mark.slow
+def test_a_champion_whose_files_are_gone_stops_promotion(office: Office, forced: Forced):
+    """S42; without a run it is tested in tests/tasks/registry/test_registry.py."""
     what_always_holds(
         office.home,
-        office.told["third"],
+        forced.third,
         4,
         "champion version 2 cannot be read",
         f"fourstage promote {NAME} --version 3 --force",
     )
-    assert office.told["third"].json["model"]["aliases"] == ["challenger"]
-    assert office.told["champion then"].out == "2"
-    what_always_holds(office.home, office.told["forced"], 0)
-    assert f"{NAME} version 3 is the champion: forced" in office.told["forced"].out
+    assert forced.third.json["model"]["aliases"] == ["challenger"]
+    assert forced.champion == 2
+    what_always_holds(office.home, forced.forced, 0)
+    assert f"{NAME} version 3 is the champion: forced" in forced.forced.out
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("forced")
 def test_of_two_promotions_at_once_one_is_out_of_date(office: Office):
-    """S40: both were compared with version 3."""
+    """S40: both were compared with version 3.
+
+    Of two threads the same is tested in tests/tasks/registry/test_registry.py.
+    """
     champion = office.alias("champion")
     commands = [
         (office.first, ("promote", NAME, "--version", "1", "--json")),
@@ -213,7 +233,9 @@ def test_files_that_were_altered_are_refused_and_never_run(office: Office):
 
 
 @pytest.mark.slow
-def test_a_machine_that_computes_other_weights_registers_its_own(office: Office, tmp_path: Path):
+def test_a_machine_that_computes_other_weights_registers_its_own(
+    finished: Finished, office: Office, tmp_path: Path
+):
     """Two machines, two homes, one MLflow: same keys, as keys leave the processor out.
 
     With made-up weights the same is tested in tests/tasks/registry/test_registry.py.
@@ -230,7 +252,7 @@ def test_a_machine_that_computes_other_weights_registers_its_own(office: Office,
         traced = [colleague.types("trace", f"models:/{NAME}/{n}", "--json") for n in (1, 4)]
     finally:
         colleague.close()
-    theirs, ours = made.json["stages"][0], office.told["third"].json["stages"][0]
+    theirs, ours = made.json["stages"][0], finished.told["third"].json["stages"][0]
     assert theirs["key"] == ours["key"]
     if theirs["weights_digest"] == ours["weights_digest"]:
         pytest.skip("this processor computes the same bits with the older instructions")
@@ -253,20 +275,29 @@ def test_there_is_nothing_to_go_back_to_from_a_first_champion(finished: Finished
 
 
 def test_a_refusal_needs_no_prefect_where_no_server_is_asked_for(
-    finished: Finished, tmp_path: Path
+    finished: Finished, tmp_path: Path, listener_of: Callable[[Person], Listener]
 ):
     person = finished.copy(tmp_path)
     shutil.rmtree(person.home / "prefect")
-    office = Office(person, {})
+    office = Office(person)
     with open(office.model_files(1) / "artifacts" / "text_model.py", "a") as code:
         code.write("# altered\n")
     altered = r"text_model\.py of m-\w+ is not the file that was logged"
     says = {
-        ("promote", NAME): f"{NAME} has no challenger: version 2 is the champion",
+        ("promote", NAME): "version 3 is not promoted: accuracy",
         ("promote", NAME, "--version", "1"): f"version 1 is not promoted: lineage: .*{altered}",
         ("rollback", NAME): f"version 1 cannot be read: {altered}",
     }
+    listener = listener_of(person)
     for words, said in says.items():
-        what_always_holds(person.home, person.types(*words), 4, said)
+        what_always_holds(person.home, listener.types(*words), 4, said)
+    with closing(sqlite3.connect(person.home / "mlflow.db")) as database, database:
+        database.execute("delete from registered_model_aliases where alias = 'challenger'")
+    what_always_holds(
+        person.home,
+        listener.types("promote", NAME),
+        4,
+        f"{NAME} has no challenger: version 2 is the champion",
+    )
     assert not (person.home / "prefect" / "prefect.db").exists()
     assert (office.alias("champion"), office.alias("previous")) == (2, 1)

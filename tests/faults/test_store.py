@@ -125,7 +125,7 @@ def test_a_home_may_have_blanks_chinese_and_a_quote_in_its_name(finished: Finish
             found = database.execute(f"select {column} from {table}").fetchall()
             places |= {place for (place,) in found if place.startswith("file:")}
     models = {Path(unquote(urlsplit(place).path)) for place in places if "/models/" in place}
-    assert len(models) == 5  # general, two of finetune, two packages
+    assert len(models) == 7  # general, three of finetune, three packages
     for model in models:
         assert (model / "lineage" / "manifests.json").is_file(), model
 

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ import yaml
 
 from fourstage.settings import REPOSITORY
 from fourstage.text_width import width
+from tests.faults.finished_home import SECOND, STRICT, THIRD, Finished
 from tests.flows.conftest import Story, free_port, wait_for
-from tests.flows.own_project import SIZE, recipe, stages
 from tests.flows.person import Answer, Listener, end, living
 
 STAGES = ["general", "domain", "task", "finetune"]
@@ -538,7 +538,7 @@ def test_a_served_model_answers_and_refuses_what_is_no_text(served: str, predict
     assert post(served, {"texts": TEXTS})[0] == 400
 
 
-# Promotion: versions of a small project of one's own
+# Promotion: versions of a small model
 
 
 @dataclass
@@ -553,35 +553,27 @@ class Versions:
 
 
 @pytest.fixture(scope="module")
-def versions(person, project, prefect_server) -> Iterator[Versions]:
-    general, domain, _, finetune = stages()
-    project.recipe(recipe("small", size=SIZE, stages=[general, domain, finetune]))
-    user = person(project.folder, PREFECT_API_URL=prefect_server)
-    listener = Listener(user)
-    # A batch of another size is another finetune stage; those before it are the same.
-    other = ("--set", "stages.finetune.batch_size=16")
-    third = ("--set", "stages.finetune.batch_size=12")
-    strict = ("--set", "promote.require.accuracy.at_least=1.0")
+def versions(
+    finished: Finished, prefect_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Versions]:
+    """Of a home in which a model has three, two runs and a promotion are recorded by a server."""
+    copied = finished.copy(tmp_path_factory.mktemp("versions"))
+    listener = Listener(replace(copied, environment={"PREFECT_API_URL": prefect_server}))
     commands: dict[str, tuple[str, ...]] = {
-        "first": (
-            *("run", "small", "--json", "--set", "evaluate.probes.rows=accuracy"),
-            *("--set", "evaluate.prototypes={rows: {ways: [2], shots: [1, 3], episodes: 50}}"),
-        ),
         "why": ("explain", "small", "--set", "seed=5", "--json"),
-        "refused": ("run", "small", *other, *strict, "--json"),
-        "refused again": ("promote", "small", "--version", "2", "--json"),
-        "nothing to go back to": ("rollback", "small", "--json"),
-        "forced": ("promote", "small", "--version", "2", "--force", "--json"),
+        "refused": (*THIRD, *STRICT),
+        "refused again": ("promote", "small", "--version", "3", "--json"),
+        "forced": ("promote", "small", "--version", "3", "--force", "--json"),
         "rolled back": ("rollback", "small", "--json"),
-        "third": ("run", "small", *third, "--json"),
         "back once more": ("rollback", "small", "--json"),
-        "run again": ("run", "small", *third, "--json"),
-        "by number": ("promote", "small", "--version", "3", "--approve", "mended", "--json"),
-        "by number again": ("promote", "small", "--version", "3"),
+        "nothing to go back to": ("rollback", "small", "--json"),
+        "run again": SECOND,
+        "by number": ("promote", "small", "--version", "2", "--approve", "mended", "--json"),
+        "by number again": ("promote", "small", "--version", "2"),
         "what differs": ("diff", "small/1", "small@champion", "--json"),
-        "for people": ("diff", "small/1", "small/3"),
-        "waits": ("run", "small", *other, "--set", "promote.approve=by_hand", "--json"),
-        "approved": ("promote", "small", "--version", "2", "--approve", "looked at it", "--json"),
+        "for people": ("diff", "small/1", "small/2"),
+        "waits": (*THIRD, "--set", "promote.approve=by_hand"),
+        "approved": ("promote", "small", "--version", "3", "--approve", "looked at it", "--json"),
         "back from that": ("rollback", "small", "--json"),
         "no challenger": ("promote", "small", "--json"),
         "no challenger of no model": ("promote", "smal", "--json"),
@@ -590,6 +582,7 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
     }
     try:
         told = {name: listener.types(*words) for name, words in commands.items()}
+        told |= {name: finished.told[name] for name in ("first", "second", "third")}
         yield Versions(told, listener)
     finally:
         listener.close()
@@ -626,24 +619,25 @@ def test_its_classes_are_told_by_a_few_rows_of_each(versions: Versions):
 def test_explain_says_what_a_changed_seed_would_train_and_why(versions: Versions):
     steps = versions.told["why"].json["steps"]
     assert steps["stage general"] == ["settings.seed: 17 → 5"]
-    assert steps["stage domain"] == ["waits for stage general"]
-    for name in ("corpus notes", "dataset rows", "tokenizer", "tokens letters"):
+    assert steps["stage finetune"] == ["waits for stage general"]
+    for name in ("corpus notes", "dataset rows", "tokenizer", "tokens notes"):
         assert "unchanged since" in steps[name][0], name
 
 
 def test_a_refusal_is_exit_4_and_moves_no_alias(versions: Versions):
-    answer = versions.told["refused"]
-    assert answer.code == 4, answer.told()
-    summary = answer.json
-    assert [stage["status"] for stage in summary["stages"]] == [
-        "reused",
-        "reused",
-        "skipped",
-        "trained",
-    ]
-    assert summary["gate"]["decision"] == "refuse"
-    assert "accuracy" in summary["gate"]["reason"]
-    assert summary["model"] == {"name": "small", "version": 2, "aliases": ["challenger"]}
+    for name, trained in (("third", "trained"), ("refused", "reused")):
+        answer = versions.told[name]
+        assert answer.code == 4, answer.told()
+        summary = answer.json
+        assert [stage["status"] for stage in summary["stages"]] == [
+            "reused",
+            "skipped",
+            "skipped",
+            trained,
+        ]
+        assert summary["gate"]["decision"] == "refuse"
+        assert "accuracy" in summary["gate"]["reason"]
+        assert summary["model"] == {"name": "small", "version": 3, "aliases": ["challenger"]}
     again = versions.told["refused again"]
     assert again.code == 4, again.told()
     assert again.json["decision"] == "refuse"
@@ -655,7 +649,7 @@ def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefe
     assert {run["state_type"] for run in refused} == {"COMPLETED"}
     for run in refused:
         assert "Exit code 4. Next: no action needed" in run["state"]["message"]
-        stays = r"champion version [13] stays; `fourstage trace models:/small@champion`"
+        stays = r"champion version [12] stays; `fourstage trace models:/small@champion`"
         assert re.search(stays, run["state"]["message"])
     names = [run["name"] for run in refused]
     for begin in ("lifecycle-small-", "promote-small-", "rollback-small-"):
@@ -672,6 +666,10 @@ def test_the_cards_of_a_recipe_and_of_a_model_have_a_history_of_their_own(
 ):
     _, latest = post(f"{prefect_server}/artifacts/latest/filter", {"limit": 200})
     keys = {each["key"] for each in latest}
+    # The stages were trained before there was a server.
+    before = versions.listener.person.home / "prefect" / "prefect.db"
+    with closing(sqlite3.connect(before)) as database:
+        keys |= {key for (key,) in database.execute("select key from artifact")}
     of_recipe = {"contracts", "evaluation", "stage-general", "progress-general", "stages"}
     of_model = {"gate", "lineage", "rollback"}
     assert {f"small-{card}" for card in of_recipe | of_model} <= keys
@@ -691,9 +689,9 @@ def test_a_recipe_may_want_an_approval(versions: Versions, prefect_server):
     assert answer.json["model"]["aliases"] == ["challenger"]
     *_, last = answer.err.strip().splitlines()
     assert last.startswith(
-        "small version 2 waits for somebody's approval: all 4 checks passed, but"
+        "small version 3 waits for somebody's approval: all 4 checks passed, but"
     )
-    assert last.endswith("Approve it with  fourstage promote small --version 2 --approve 'WHY'")
+    assert last.endswith("Approve it with  fourstage promote small --version 3 --approve 'WHY'")
     body = {"flow_runs": {"state": {"name": {"any_": ["AwaitingApproval"]}}}, "limit": 50}
     _, waiting = post(f"{prefect_server}/flow_runs/filter", body)
     named = {re.sub(r"-\d{4}-\d\d-\d\d-\d{4}$", "", run["name"]) for run in waiting}
@@ -701,16 +699,16 @@ def test_a_recipe_may_want_an_approval(versions: Versions, prefect_server):
     assert {run["state_type"] for run in waiting} == {"COMPLETED"}
     approved = versions.told["approved"]
     assert approved.code == 0, approved.told()
-    assert versions.aliases("approved") == {"name": "small", "version": 2, "aliases": ["champion"]}
+    assert versions.aliases("approved") == {"name": "small", "version": 3, "aliases": ["champion"]}
     assert "approved by" in approved.json["reason"]
-    assert versions.told["back from that"].json["champion"] == 3
+    assert versions.told["back from that"].json["champion"] == 2
 
 
 def test_without_a_challenger_a_promotion_is_refused(versions: Versions, prefect_server):
     answer = versions.told["no challenger"]
     assert answer.code == 4, answer.told()
-    assert answer.json["reason"].startswith("small has no challenger: version 3 is the champion.")
-    assert answer.json["champion"] == 3
+    assert answer.json["reason"].startswith("small has no challenger: version 2 is the champion.")
+    assert answer.json["champion"] == 2
     body = {"flow_runs": {"state": {"name": {"any_": ["Refused"]}}}, "limit": 50}
     _, refused = post(f"{prefect_server}/flow_runs/filter", body)
     assert any("has no challenger" in run["state"]["message"] for run in refused)
@@ -719,47 +717,47 @@ def test_without_a_challenger_a_promotion_is_refused(versions: Versions, prefect
 def test_force_and_rollback_move_the_champion_and_back(versions: Versions):
     forced = versions.told["forced"]
     assert forced.code == 0, forced.told()
-    assert versions.aliases("forced") == {"name": "small", "version": 2, "aliases": ["champion"]}
+    assert versions.aliases("forced") == {"name": "small", "version": 3, "aliases": ["champion"]}
     back = versions.told["rolled back"]
     assert back.code == 0, back.told()
     assert versions.aliases("rolled back") == {
         "name": "small",
-        "version": 1,
+        "version": 2,
         "aliases": ["champion"],
     }
 
 
 def test_a_better_version_becomes_champion_and_can_be_promoted_by_number(versions: Versions):
-    third = versions.told["third"]
-    assert third.code == 0, third.told()
-    assert versions.aliases("third")["version"] == 3
-    assert "champion" in versions.aliases("third")["aliases"]
+    second = versions.told["second"]
+    assert second.code == 0, second.told()
+    assert versions.aliases("second")["version"] == 2
+    assert "champion" in versions.aliases("second")["aliases"]
     assert versions.aliases("back once more")["version"] == 1
     again = versions.told["run again"]
     assert again.code == 0, again.told()
-    assert "somebody rolled version 3 back" in again.json["gate"]["reason"]
+    assert "somebody rolled version 2 back" in again.json["gate"]["reason"]
     assert versions.aliases("run again") == {
         "name": "small",
-        "version": 3,
+        "version": 2,
         "aliases": ["challenger"],
     }
     by_number = versions.told["by number"]
     assert by_number.code == 0, by_number.told()
-    assert versions.aliases("by number") == {"name": "small", "version": 3, "aliases": ["champion"]}
-    said = "small version 3 is the champion already: there was nothing to decide\n"
+    assert versions.aliases("by number") == {"name": "small", "version": 2, "aliases": ["champion"]}
+    said = "small version 2 is the champion already: there was nothing to decide\n"
     assert versions.told["by number again"].out == said
 
 
 def test_diff_says_what_differs_between_versions(versions: Versions):
     found = versions.told["what differs"].json
-    assert (found["from"], found["to"]) == ("small version 1", "small version 3")
+    assert (found["from"], found["to"]) == ("small version 1", "small version 2")
     (change,) = found["settings"]
     assert change["at"] == "stage finetune.phases"
-    assert [phases[0][2] for phases in (change["from"], change["to"])][1] == 12
+    assert [phases[0][2] for phases in (change["from"], change["to"])][1] == 16
     assert found["data"] == []
     assert {each["at"] for each in found["scores"]} >= {"seconds/finetune"}
     told = versions.told["for people"].out
-    assert told.startswith("small version 1 → small version 3\nsettings\n  stage finetune.phases: ")
+    assert told.startswith("small version 1 → small version 2\nsettings\n  stage finetune.phases: ")
     assert "\ndata: the same\n" in told
     assert re.search(r"^  seconds/finetune: .* → .* \([+-]", told, re.MULTILINE)
 
