@@ -7,6 +7,12 @@ import yaml
 
 from tests.flows.person import Listener
 
+pytestmark = pytest.mark.slow  # step by step in tests/tasks/run/test_step_by_step.py
+ASKED = {
+    "smoke_labels": {"score": "over_neutral", "balanced": True, "overlap_words": 4},
+    "smoke_choice": {"answers": "choice"},
+    "smoke_text": {"answers": "text", "answer_length": 8, "rows": 6, "beams": 2},
+}
 RECIPE = {
     "name": "asked",
     "family": "gpt3",
@@ -20,14 +26,7 @@ RECIPE = {
             "budget": {"steps": 4},
         },
     ],
-    "evaluate": {
-        "split": "dev",
-        "few_shot": {
-            "smoke_labels": {"score": "over_neutral", "balanced": True, "overlap_words": 4},
-            "smoke_choice": {"answers": "choice"},
-            "smoke_text": {"answers": "text", "answer_length": 8, "rows": 6, "beams": 2},
-        },
-    },
+    "evaluate": {"split": "dev", "few_shot": ASKED},
 }
 
 

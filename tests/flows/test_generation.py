@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 from pyarrow import parquet
 
 from tests.flows.person import Listener
 
+pytestmark = pytest.mark.slow  # step by step in tests/tasks/run/test_step_by_step.py
 RECIPE = {
     "name": "writes",
     "family": "gpt2",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.flows.person import Listener
+
+pytestmark = pytest.mark.slow  # step by step in tests/tasks/run/test_step_by_step.py
 
 
 def test_heads_and_tails_are_ranked(someone: Listener):

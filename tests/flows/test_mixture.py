@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 import yaml
 
 from tests.flows.own_project import SIZE
 from tests.flows.person import Listener
 
+pytestmark = pytest.mark.slow  # step by step in tests/tasks/run/test_step_by_step.py
 PREFIXES = {
     "smoke_text": "go on with this:",
     "smoke_labels": "which library:",
