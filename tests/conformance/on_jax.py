@@ -6,18 +6,53 @@ Weights and noise come from NumPy, so that both backends start from the same bit
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 
 from models import catalogue
+from models.training.gradient import train
+from models.training.job import TrainingJob
+from models.training.stage import Budget, Phase
 from models.weights import load_weights, named_weights
 from tests.conformance.parts import Stage, family_of, stage
+from tests.models.training.memory import ONE_LAYER, Recorder, pretraining
 
 REMEMBERING = {"transformer_xl": "causal_lm", "xlnet": "permutation_lm"}
+# Heads with a recursion over tokens, with pairs of places, with a decoder.
+UNLIKE = ("token_classification", "span_extraction", "sequence_to_sequence")
 
 
-def run() -> dict:
+def few(initial: Path | str, folder: Path | str) -> dict[str, Any]:
+    """Twenty updates from a stage, and the first losses of the heads that are least alike.
+
+    Args:
+        initial: Folder of the stage.
+        folder: New, for what is trained.
+
+    Returns:
+        {"backend", "steps", "heads"}; a loss an update.
+    """
+    report = Recorder()
+    train(still(initial=Path(initial), budget=Budget("steps", 20)), Path(folder), report)
+    return {
+        "backend": keras.backend.backend(),
+        "steps": [row["loss"] for row in report.rows],
+        "heads": _of_heads(UNLIKE),
+    }
+
+
+def still(**changes: Any) -> TrainingJob:
+    """A stage without dropout, whose weights are averaged."""
+    network, phases = ONE_LAYER | {"dropout": 0.0}, [Phase(32)]
+    return pretraining(network=network, phases=phases, average={"decay": 0.9}, **changes)
+
+
+def every() -> dict[str, Any]:
     """BERT with both objectives, dropout 0, the first loss of each head, and that with a memory.
 
     Returns:
@@ -29,13 +64,15 @@ def run() -> dict:
         "backend": keras.backend.backend(),
         "names": names,
         "losses": _losses(made),
-        "heads": {
-            head: _first_loss(family_of(head), (), head) for head in catalogue.names("heads")
-        },
+        "heads": _of_heads(catalogue.names("heads")),
         "remembering": {
             family: _second_loss(family, objective) for family, objective in REMEMBERING.items()
         },
     }
+
+
+def _of_heads(heads: Iterable[str]) -> dict[str, float]:
+    return {head: _first_loss(family_of(head), (), head) for head in heads}
 
 
 def _first_loss(family: str, objectives: tuple[str, ...], head: str | None) -> float:
@@ -92,4 +129,5 @@ def _start(made: Stage) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run()))  # noqa: T201
+    which, *words = sys.argv[1:]
+    print(json.dumps({"few": few, "every": every}[which](*words)))  # noqa: T201

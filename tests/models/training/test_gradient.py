@@ -6,10 +6,7 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +22,6 @@ from models.training.gradient import train
 from models.training.job import TrainingJob
 from models.training.stage import Budget, Phase
 from tests.models.training.memory import (
-    NETWORK,
     ONE_LAYER,
     Corpus,
     Recorder,
@@ -315,46 +311,3 @@ def test_python_and_numpy_draw_on_as_if_nothing_had_been_trained(tmp_path):
 def test_what_cannot_be_trained_is_refused(job, error, message, tmp_path):
     with pytest.raises(error, match=message):
         train(job(), tmp_path)
-
-
-def deep(**changes: Any) -> TrainingJob:
-    return pretraining(network=NETWORK | STILL, **changes)
-
-
-def twenty_steps(initial: Path) -> TrainingJob:
-    return deep(initial=initial, budget=Budget("steps", 20), average={"decay": 0.9})
-
-
-ON_JAX = """
-import json, sys
-from pathlib import Path
-from models.training.gradient import train
-from tests.models.training.memory import Recorder
-from tests.models.training.test_gradient import twenty_steps
-report = Recorder()
-train(twenty_steps(Path(sys.argv[1])), Path(sys.argv[2]), report)
-print(json.dumps([row["loss"] for row in report.rows]))
-"""
-
-
-def test_twenty_steps_on_tensorflow_and_on_jax_have_equal_losses(tmp_path):
-    initial, report = tmp_path / "initial", Recorder()
-    train(deep(budget=Budget("steps", 1), phases=[Phase(16)]), initial)
-    train(twenty_steps(initial), tmp_path / "tensorflow", report)
-    ran = subprocess.run(
-        [sys.executable, "-c", ON_JAX, str(initial), str(tmp_path / "jax")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ
-        | {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_backend_optimization_level=0"},
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    losses = json.loads(ran.stdout.splitlines()[-1])
-    assert len(losses) == 20
-    np.testing.assert_allclose(losses, [row["loss"] for row in report.rows], rtol=1e-4)
-    names = [
-        set(load_file(tmp_path / backend / "network.safetensors"))
-        for backend in ("tensorflow", "jax")
-    ]
-    assert names[0] == names[1]
