@@ -16,7 +16,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A project and a home in which the good corpus was trained on once."""
     project = Project(tmp_path_factory.mktemp("project") / "项目 one's own")
     user = Person(tmp_path_factory.mktemp("home") / "a home's", project.folder)
-    listener = Listener(user)
+    listener = Listener(user, untraced=True)
     desk = Desk(project, user, listener)
     desk.holds(desk.on_corpus(lines(documents())), 0)
     yield desk

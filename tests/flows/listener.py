@@ -1,7 +1,8 @@
 """Runs commands that come in as JSON lines and answers each with its code and what it printed.
 
 ``{"command": ["run", "small"]}`` is a command line; ``{"refresh": "small.yaml"}`` is the flow of
-that name, which has a deployment and no verb.
+that name, which has a deployment and no verb. With ``--untraced`` TensorFlow runs graphs operation
+by operation.
 """
 
 from __future__ import annotations
@@ -20,8 +21,19 @@ def main() -> None:
     """Answer until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    if "--untraced" in sys.argv:
+        _trace_nothing()
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line))), file=answers, flush=True)
+
+
+def _trace_nothing() -> None:
+    from fourstage.settings import make_private
+
+    make_private()  # as the command does before it imports anything
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.flows.screen import Screen
 
 OURS = ("PREFECT_", "MLFLOW_", "FOURSTAGE_", "KERAS_", "COLUMNS", "PYTEST_")
 LISTENER = Path(__file__).with_name("listener.py")
+UNTRACED = "--untraced"
 ABSENT = Path(__file__).with_name("absent")
 
 
@@ -170,12 +171,14 @@ class Listener:
 
     Args:
         person: Whose home and environment.
+        untraced: Whether graphs run operation by operation: a few steps take less time than tracing
+            them, but end with other bits in the last place.
     """
 
-    def __init__(self, person: Person):
+    def __init__(self, person: Person, untraced: bool = False):
         self.person = person
         self.process = subprocess.Popen(
-            [sys.executable, str(LISTENER)],
+            [sys.executable, str(LISTENER), *([UNTRACED] if untraced else [])],
             cwd=person.folder,
             env=person.variables(),
             stdin=subprocess.PIPE,
