@@ -13,6 +13,7 @@ from hypothesis import settings
 from tests.faults.finished_home import finished as finished
 from tests.faults.finished_home import listener_of as listener_of
 from tests.models.clean_process import elsewhere as elsewhere
+from tests.untraced import untraced
 
 gc.set_threshold(10_000)  # as the command does
 # No test is about time: an example may take long on a busy machine.
@@ -41,11 +42,8 @@ def shared_data() -> Path:
     pytest.skip("no real data sets: FOURSTAGE_DATA names no folder that has tasks/")
 
 
-@pytest.fixture
-def untraced() -> Iterator[None]:
+@pytest.fixture(name="untraced")
+def _untraced() -> Iterator[None]:
     """Graphs run operation by operation: a few steps take less time than tracing them."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+    with untraced():
+        yield

@@ -18,6 +18,7 @@ from models.stage_format import NETWORK
 from models.training.gradient import train
 from models.training.stage import Budget
 from tests.conformance.on_jax import every, few, still
+from tests.untraced import untraced
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed"
@@ -54,14 +55,9 @@ def on_both(ask: Callable[..., dict[str, Any]], **of: tuple[Path, ...]) -> tuple
 @pytest.fixture
 def initial(tmp_path: Path) -> Path:
     """A stage to start from; of one step, which takes less time than tracing it."""
-    import tensorflow as tf
-
     folder = tmp_path / "initial"
-    tf.config.run_functions_eagerly(True)
-    try:
+    with untraced():
         train(still(budget=Budget("steps", 1)), folder)
-    finally:
-        tf.config.run_functions_eagerly(False)
     return folder
 
 

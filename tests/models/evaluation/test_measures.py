@@ -20,14 +20,16 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.trained_stage import load_stage
 from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
+from tests.untraced import untraced
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("measured")
-    train(pretraining(heldout={}, budget=Budget("steps", 2)), folder / "general")
-    job = finetuning(folder / "general", budget=Budget("steps", 3), select=None)
-    train(job, folder / "finetune")
+    with untraced():
+        train(pretraining(heldout={}, budget=Budget("steps", 2)), folder / "general")
+        job = finetuning(folder / "general", budget=Budget("steps", 3), select=None)
+        train(job, folder / "finetune")
     return folder / "general", folder / "finetune"
 
 
@@ -44,6 +46,7 @@ def test_heldout_loss_is_the_same_number_each_time_and_near_ln_v_at_first(folder
     )
 
 
+@pytest.mark.usefixtures("untraced")
 def test_an_objective_of_stages_before_is_measured_with_the_settings_that_it_had(tmp_path):
     """Without rows in both directions `unified_lm` has no weights for pairs."""
     mixture = {"bidirectional": 0, "left_to_right": 1, "sequence_to_sequence": 1}

@@ -31,6 +31,7 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import WORDS, finetuning, tokenizer
+from tests.untraced import untraced
 
 
 class Texts:
@@ -72,7 +73,8 @@ CHANGES = {
 def stage(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     job = finetuning(budget=Budget("steps", 4), select=None, **CHANGES[request.param])
-    train(job, folder / "stage")
+    with untraced():
+        train(job, folder / "stage")
     job.tokenizer.save(folder / "tokenizer")
     places = (folder / "stage", folder / "tokenizer", folder / "package")
     if request.param == "wide":  # as a stage of JAX is written
@@ -150,7 +152,9 @@ def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_
 
     asked = [*texts(), "It's naïve:  WAA\n\n是我的书。 <mask></s> "]
     made = learn(asked * 3, vocabulary_size=400)
-    train(finetuning(tokenizer=made, budget=Budget("steps", 4), select=None), tmp_path / "stage")
+    with untraced():
+        job = finetuning(tokenizer=made, budget=Budget("steps", 4), select=None)
+        train(job, tmp_path / "stage")
     made.save(tmp_path / "tokenizer")
     export_text_model(tmp_path / "stage", tmp_path / "tokenizer", tmp_path / "package")
     save_text_model(tmp_path / "package", tmp_path / "model")

@@ -23,6 +23,7 @@ from tasks.registry.register_model import save_text_model
 from tests.models.clean_process import CleanProcess
 from tests.models.interchange.test_served_spans import HARD, texts
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
+from tests.untraced import untraced
 
 # Names of a word, of two, written otherwise than they are read, of several entities, of none.
 ENTITIES = [(word, 1 + number) for number, word in enumerate(WORDS[3:120:3])]
@@ -142,7 +143,8 @@ def trained(tmp_path_factory) -> dict[str, Path]:
             select=None,
             **(READER if kind in READING else {}),
         )
-        train(job, folder / "stage")
+        with untraced():
+            train(job, folder / "stage")
         if kind in READING:
             strengthen(folder / "stage")
         tokenizer().save(folder / "tokenizer")

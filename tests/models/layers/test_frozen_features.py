@@ -19,6 +19,7 @@ from models.weights import named_weights
 from tests.conformance.parts import FAMILIES, LENGTH, VOCABULARY_SIZE, heads_of, network, stage
 from tests.models.training.memory import Recorder, cut_off_after, finetuning, pretraining
 from tests.models.training.test_gradient import weights
+from tests.untraced import untraced
 
 READER: dict[str, Any] = {"hidden_dim": 12, "num_layers": 2, "dropout": 0.2}
 HEADS = heads_of("bert")
@@ -156,7 +157,8 @@ def test_a_family_that_gives_no_layers_is_read_at_its_last():
 
 def test_a_stage_trains_what_is_above_the_network_and_resumes_to_the_same_bits(tmp_path):
     general = tmp_path / "general"
-    train(pretraining(budget=Budget("steps", 1)), general)
+    with untraced():
+        train(pretraining(budget=Budget("steps", 1)), general)
     job = finetuning(
         general,
         feature_based=READER,

@@ -18,6 +18,7 @@ from models.training.stage import Budget
 from tests.conformance.parts import family_of, network, stage
 from tests.models.training.memory import cut_off_after, finetuning, pretraining
 from tests.models.training.test_gradient import weights
+from tests.untraced import untraced
 
 LORA: dict[str, Any] = {"rank": 2, "alpha": 8.0, "targets": ["query", "value"], "dropout": 0.0}
 
@@ -88,7 +89,8 @@ def test_a_stage_trains_updates_and_head_resumes_to_the_same_bits_and_leaves_pla
     tmp_path,
 ):
     general = tmp_path / "general"
-    train(pretraining(budget=Budget("steps", 1)), general)
+    with untraced():
+        train(pretraining(budget=Budget("steps", 1)), general)
     job = finetuning(
         general,
         lora={**LORA, "dropout": 0.1},

@@ -104,6 +104,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(finished, tmp_path):
     assert (tmp_path / "config.json").read_bytes() == (folder / "config.json").read_bytes()
 
 
+@pytest.mark.usefixtures("untraced")
 def test_heads_that_are_not_on_turn_stay_as_they_are(finished, tmp_path):
     # Weight decay and what Adam remembers would move them, if 0 counted as their gradient.
     updates = 2
@@ -147,6 +148,7 @@ def test_parts_of_a_batch_add_up_to_the_batch(tmp_path):
         assert row["gradient_norm"] == pytest.approx(whole["gradient_norm"], rel=1e-3)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_three_continual_stages_each_with_more_tasks(tmp_path):
     # ERNIE 2.0's schedule: a new task joins those before it, and all go on.
     stages = [

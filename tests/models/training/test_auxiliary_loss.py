@@ -101,6 +101,7 @@ class Unread:
         raise AssertionError("rows that are not for training were read")
 
 
+@pytest.mark.usefixtures("untraced")
 def test_it_logs_both_losses_and_reads_training_rows_alone(tmp_path):
     job = finetuning(
         objectives={"masked_lm": {}},
@@ -117,6 +118,7 @@ def test_it_logs_both_losses_and_reads_training_rows_alone(tmp_path):
     assert "heads/masked_lm.safetensors" in weights(tmp_path)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_micro_batches_change_no_loss(tmp_path):
     losses = []
     for parts in (1, 4):
@@ -178,6 +180,7 @@ class _Scorer(ScorerLayer):
 '''
 
 
+@pytest.mark.usefixtures("untraced")
 def test_an_objective_that_leaves_the_rows_alone_scores_the_same_pass(tmp_path: Path):
     (tmp_path / "objectives").mkdir()
     (tmp_path / "objectives" / "first_word.py").write_text(SHARING)

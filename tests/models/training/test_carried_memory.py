@@ -187,6 +187,7 @@ def test_a_family_trains_with_its_memory_and_killed_ends_with_the_same_bits(fami
     assert again.metrics["last"]["loss"] == whole.metrics["last"]["loss"]
 
 
+@pytest.mark.usefixtures("untraced")
 def test_held_out_loss_is_that_of_one_token_after_another(tmp_path):
     """Of a text in lanes that fit the memory: equals a reading of each lane as one long row."""
     changes = {"network": FAMILIES["transformer_xl"][0] | {"evaluation_memory_length": 200}}
@@ -237,6 +238,7 @@ def test_rows_of_single_documents_are_refused_for_a_network_that_remembers():
     ],
     ids=["xlnet", "transformer_xl"],
 )
+@pytest.mark.usefixtures("untraced")
 def test_a_head_reads_its_rows_without_memory(family, changes, tmp_path):
     made = finetuning(
         family=family,

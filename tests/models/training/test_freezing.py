@@ -25,6 +25,7 @@ from tests.models.training.memory import (
     pretraining,
 )
 from tests.models.training.test_gradient import weights
+from tests.untraced import untraced
 
 SHORT = {"network": NETWORK, "budget": Budget("steps", 8), "select": None, "checkpoint_every": 3}
 
@@ -32,7 +33,8 @@ SHORT = {"network": NETWORK, "budget": Budget("steps", 8), "select": None, "chec
 @pytest.fixture(scope="module")
 def general(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("general")
-    train(pretraining(network=NETWORK, budget=Budget("steps", 1)), folder)
+    with untraced():
+        train(pretraining(network=NETWORK, budget=Budget("steps", 1)), folder)
     return folder
 
 

@@ -90,6 +90,7 @@ def test_each_task_is_answered_behind_its_prefix(tmp_path: Path) -> None:
     assert config["head"]["sequence_to_sequence"]["prefix"] == PREFIXES["own"]
 
 
+@pytest.mark.usefixtures("untraced")
 def test_cut_off_and_resumed_a_mixture_ends_with_the_same_bits(tmp_path: Path) -> None:
     job = mixing(micro_batches=2, budget=Budget("steps", 6), checkpoint_every=2)
     train(job, tmp_path / "whole")

@@ -22,6 +22,7 @@ from tests.models.training.memory import NETWORK, finetuning, pretraining, token
 STILL = {"adamw": {"peak_learning_rate": 1e-12, "warmup": 0.0}}
 
 
+@pytest.mark.usefixtures("untraced")
 def test_the_top_block_and_the_pooler_begin_as_drawn_by_the_seed_and_the_rest_as_before(
     tmp_path: Path,
 ) -> None:

@@ -78,6 +78,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(trained, tmp_path):
     assert weights(tmp_path / "stage") == weights(trained)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_a_later_stage_counts_its_own_rows(trained, tmp_path):
     other = {"train": Rows(100, 8), "dev": DEV}
     job = finetuning(trained, **(WIDE | {"rows": other}), budget=Budget("steps", 2), select=None)

@@ -24,6 +24,7 @@ from tasks.tracking.runs import start_lifecycle
 from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 from tests.tasks.lifecycle import Lifecycle
+from tests.untraced import untraced
 
 
 class Rows:
@@ -79,7 +80,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         budget=Budget("steps", 8),
         select=None,
     )
-    train(job, folder / "stage")
+    with untraced():
+        train(job, folder / "stage")
     tokenizer().save(folder / "tokenizer")
     export_text_model(folder / "stage", folder / "tokenizer", folder / "package")
     save_text_model(folder / "package", folder / "model")

@@ -32,6 +32,7 @@ from tests.corpora.test_regions import bomb, drawing, encoded
 from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 from tests.tasks.lifecycle import Lifecycle
+from tests.untraced import untraced
 
 MOST = 5  # regions that are kept; a drawing has more
 COUNT = AT_ONCE + 8
@@ -112,7 +113,8 @@ def folders(rows: dict[str, Rows], tmp_path_factory: pytest.TempPathFactory) -> 
             budget=Budget("steps", 12),
             select=None,
         )
-        train(job, folder / "stage")
+        with untraced():
+            train(job, folder / "stage")
         tokenizer().save(folder / "tokenizer")
         export_text_model(
             folder / "stage",
