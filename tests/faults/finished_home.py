@@ -39,8 +39,9 @@ ADDRESSES = {
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    """Two stages of a network that is compiled in seconds."""
-    general, *_, finetune = stages()
+    """Two stages of a few updates."""
+    few = {"budget": {"steps": 8}}
+    general, *_, finetune = stages(general=few, finetune=few)
     return recipe("small", **({"size": SIZE, "stages": [general, finetune]} | changes))
 
 
@@ -96,7 +97,7 @@ def make(folder: Path) -> None:
     project.recipe(small())
     user = Person(folder / "home" / "我的 家's", project.folder)
     user.home.parent.mkdir()
-    listener = Listener(user)
+    listener = Listener(user, untraced=True)
     commands = {
         "first": ("run", "small", *ASKED, "--json"),
         "rolled back": ("rollback", "small", "--json"),
@@ -138,12 +139,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
 
 
 @pytest.fixture
-def listener_of() -> Iterator[Callable[[Person], Listener]]:
-    """Starts processes that answer, and ends them."""
+def listener_of() -> Iterator[Callable[..., Listener]]:
+    """Starts processes that answer, and ends them; untraced, as `finished` was trained."""
     started: list[Listener] = []
 
-    def start(person: Person) -> Listener:
-        started.append(Listener(person))
+    def start(person: Person, untraced: bool = True) -> Listener:
+        started.append(Listener(person, untraced))
         return started[-1]
 
     yield start

@@ -275,7 +275,7 @@ def test_there_is_nothing_to_go_back_to_from_a_first_champion(finished: Finished
 
 
 def test_a_refusal_needs_no_prefect_where_no_server_is_asked_for(
-    finished: Finished, tmp_path: Path, listener_of: Callable[[Person], Listener]
+    finished: Finished, tmp_path: Path, listener_of: Callable[..., Listener]
 ):
     person = finished.copy(tmp_path)
     shutil.rmtree(person.home / "prefect")
@@ -288,7 +288,7 @@ def test_a_refusal_needs_no_prefect_where_no_server_is_asked_for(
         ("promote", NAME, "--version", "1"): f"version 1 is not promoted: lineage: .*{altered}",
         ("rollback", NAME): f"version 1 cannot be read: {altered}",
     }
-    listener = listener_of(person)
+    listener = listener_of(person, untraced=False)
     for words, said in says.items():
         what_always_holds(person.home, listener.types(*words), 4, said)
     with closing(sqlite3.connect(person.home / "mlflow.db")) as database, database:
