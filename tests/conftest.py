@@ -12,6 +12,8 @@ from hypothesis import settings
 
 from tests.faults.finished_home import finished as finished
 from tests.faults.finished_home import listener_of as listener_of
+from tests.flows.databases import empty_mlflow as empty_mlflow
+from tests.flows.databases import empty_prefect as empty_prefect
 from tests.models.clean_process import elsewhere as elsewhere
 from tests.untraced import untraced
 

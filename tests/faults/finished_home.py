@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from fcntl import LOCK_EX, flock
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,10 @@ import pytest
 
 from fourstage.errors import GateRefused
 from tasks.store.artifacts import Artifact, Store
+from tests.flows.databases import put_prefect
 from tests.flows.own_project import SIZE, Project, recipe, stages
 from tests.flows.person import Answer, Listener, Person, end_all
+from tests.made_once import made_once
 
 # What the network knew before its labels is asked of one version.
 ASKED = (
@@ -91,12 +92,13 @@ def flip(path: Path) -> None:
         file.write(bytes([byte ^ 1]))
 
 
-def make(folder: Path) -> None:
-    """Run the commands; what they answered is written last."""
+def make(prefect: Path, mlflow: Path, folder: Path) -> None:
+    """Run the commands in a home with these databases, and write down what they answered."""
     project = Project(folder / "project" / "项目 one's own")
     project.recipe(small())
     user = Person(folder / "home" / "我的 家's", project.folder)
-    user.home.parent.mkdir()
+    put_prefect(prefect, user.home / "prefect")
+    shutil.copy(mlflow, user.home)
     listener = Listener(user, untraced=True)
     commands = {
         "first": ("run", "small", *ASKED, "--json"),
@@ -117,18 +119,15 @@ def make(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+def finished(
+    tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path, empty_mlflow: Path
+) -> Iterator[Finished]:
     """Three versions of a small model, made by the first worker that needs them.
 
     All workers read them, so nothing may be changed but a copy.
     """
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "finished"
-    with open(f"{folder}.lock", "w") as lock:
-        flock(lock, LOCK_EX)
-        if not (folder / "told.json").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            make(folder)
+    fill = partial(make, empty_prefect, empty_mlflow)
+    folder = made_once(tmp_path_factory, "finished", fill)
     (project,) = (folder / "project").iterdir()
     (home,) = (folder / "home").iterdir()
     answers = json.loads((folder / "told.json").read_text("utf-8"))

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from fourstage.settings import PRIVATE_ENVIRONMENT
+from tests.flows.databases import put_prefect
 from tests.flows.own_project import Project
 from tests.flows.person import Answer, Listener, Person, end, end_all, living
 from tests.flows.screen import Screen
@@ -43,9 +44,10 @@ def wait_for(address: str, process: subprocess.Popen, seconds: float = 120) -> N
 
 
 @pytest.fixture(scope="package")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def prefect_server(tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path) -> Iterator[str]:
     """A Prefect server with a scheduler, on loopback: its API's address."""
     home = tmp_path_factory.mktemp("prefect-server")
+    put_prefect(empty_prefect, home)
     port = free_port()
     with open(home / "log", "wb") as log:
         process = subprocess.Popen(

@@ -22,16 +22,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("database")
-    connect(f"sqlite:///{folder / 'mlflow.db'}", folder)
-    return folder / "mlflow.db"
-
-
 @pytest.fixture
-def tracking(home: Path, empty_database: Path) -> Tracking:
-    shutil.copy(empty_database, home / "mlflow.db")
+def tracking(home: Path, empty_mlflow: Path) -> Tracking:
+    shutil.copy(empty_mlflow, home / "mlflow.db")
     return connect()
 
 

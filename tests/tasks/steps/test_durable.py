@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fourstage.settings import REPOSITORY
+from tests.flows.databases import put_prefect
 
 # One process, one embedded server: a step is performed, then its entry is harmed in some way.
 STORY = """
@@ -76,8 +77,9 @@ print("STORY", json.dumps(story))
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
+def story(tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path) -> dict[str, list]:
     home = tmp_path_factory.mktemp("home") / "家's home"
+    put_prefect(empty_prefect, home / "prefect")
     clean = {n: v for n, v in os.environ.items() if not n.startswith(("PREFECT_", "FOURSTAGE_"))}
     done = subprocess.run(
         [sys.executable, "-c", STORY],

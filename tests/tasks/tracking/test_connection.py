@@ -91,8 +91,8 @@ def test_a_database_that_is_none_is_named_with_what_to_do(home: Path, half: byte
         connect()
 
 
-def test_a_database_of_another_version_is_named_with_what_to_do(home: Path, empty_database: Path):
-    shutil.copy(empty_database, home / "mlflow.db")
+def test_a_database_of_another_version_is_named_with_what_to_do(home: Path, empty_mlflow: Path):
+    shutil.copy(empty_mlflow, home / "mlflow.db")
     with closing(sqlite3.connect(home / "mlflow.db")) as database, database:
         database.execute("update alembic_version set version_num = 'ffffffffffff'")
     with pytest.raises(EnvironmentFault, match=r"out-of-date database schema.* move it away"):
