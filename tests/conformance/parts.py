@@ -54,6 +54,8 @@ FAMILIES = [
     for name in catalogue.names("families")
     if not {"TRAINS", "COUNTS"} & set(catalogue.literals("families", name))
 ]
+# Where ``tiny`` is wider than what is tested here needs.
+NARROW = {"elmo": {"cell_dim": 128}}
 # Those that score batches; one that trains the network itself has tests of its own.
 OBJECTIVES = [
     name
@@ -102,13 +104,19 @@ def network(family: str, seed: int = 0, **changes: Any) -> Any:
     """The family's ``tiny`` with a small vocabulary."""
     keras.utils.set_random_seed(seed)
     size = catalogue.literals("families", family)["SIZES"]["tiny"]
-    settings = {"vocabulary_size": VOCABULARY_SIZE}
+    settings = {"vocabulary_size": VOCABULARY_SIZE} | NARROW.get(family, {})
     if "max_sequence_length" in settings_of(catalogue.file_of("families", family)):
         settings["max_sequence_length"] = 2 * LENGTH
     made = catalogue.find("families", family)(**size | settings | changes)
     if hasattr(made, "spell"):
         made.spell(CONTEXT.tokenizer)
     return made
+
+
+def shallow(family: str) -> dict[str, int]:
+    """Settings by which a network of two alike layers, on either side, has one."""
+    size = catalogue.literals("families", family)["SIZES"]["tiny"]
+    return {name: 1 for name in ("num_layers", "num_decoder_layers") if size.get(name) == 2}
 
 
 @dataclass
