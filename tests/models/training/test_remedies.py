@@ -23,6 +23,7 @@ from tests.models.training.memory import (
     pretraining,
 )
 from tests.models.training.test_gradient import weights
+from tests.untraced import untraced
 
 START = np.array([1.0, -2.0, 0.5], np.float32)
 # The task's loss is ½ Σ a (θ - b)².
@@ -127,7 +128,8 @@ def test_parts_of_a_batch_are_pulled_once():
 def general(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network that has read one text."""
     folder = tmp_path_factory.mktemp("general")
-    train(pretraining(objectives={"masked_lm": {}}), folder)
+    with untraced():
+        train(pretraining(objectives={"masked_lm": {}}), folder)
     return folder
 
 
@@ -148,7 +150,8 @@ def distance(folder: Path, start: Path) -> float:
 def free(general: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """It went on, and nothing pulled."""
     folder = tmp_path_factory.mktemp("free")
-    train(domain(general), folder)
+    with untraced():
+        train(domain(general), folder)
     return folder
 
 
