@@ -77,10 +77,10 @@ class Finished:
         return Person(home, self.project)
 
 
-def entry(home: Path, kind: str, name: str) -> Artifact:
-    """The newest entry of a step."""
-    *_, newest = (found for found in Store(home).entries(kind) if found.name == name)
-    return newest
+def entry(home: Path, kind: str, name: str, after: int = 0) -> Artifact:
+    """The newest entry of a step, or that after which so many more were made."""
+    made = [found for found in Store(home).entries(kind) if found.name == name]
+    return made[-1 - after]
 
 
 def flip(path: Path) -> None:
