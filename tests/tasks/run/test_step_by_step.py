@@ -21,7 +21,7 @@ from tasks.planning.write_texts import write_texts
 from tests.flows import test_few_shot, test_generation, test_mixture
 from tests.tasks.step_by_step import made_here
 
-pytestmark = pytest.mark.usefixtures("at_home", "untraced")
+pytestmark = pytest.mark.usefixtures("at_home")
 
 
 @pytest.fixture(scope="module")
