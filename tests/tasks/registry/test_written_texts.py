@@ -15,7 +15,7 @@ from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
 from tests.models.clean_process import CleanProcess
-from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
+from tests.models.training.memory import ONE_LAYER, WORDS, finetuning, tokenizer
 
 LONG = " ".join(WORDS * 5)
 HARD = [
@@ -64,9 +64,9 @@ CASES = {
     "recurrent": ("seq2seq", tokenizer, {"min_tokens": 2, "beams": 2}, False),
 }
 NETWORKS = {
-    "gpt2": NETWORK,
-    "unilm": NETWORK,
-    "bart": {**NETWORK, "num_decoder_layers": 1},
+    "gpt2": ONE_LAYER,
+    "unilm": ONE_LAYER,
+    "bart": {**ONE_LAYER, "num_decoder_layers": 1},
     "seq2seq": {"num_layers": 1, "embedding_dim": 32, "hidden_dim": 32, "attention": "bahdanau"},
 }
 # Updates and learning rate after which different texts are written.
