@@ -259,7 +259,7 @@ def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry
                 missing.append(f"{place} can't be read: {type(error).__name__}")
                 continue
             waiting.append((reference, manifest))
-            waiting += [(parent, None) for parent in reversed(manifest.inputs.values())]
+            waiting += [(parent, None) for parent in reversed([*manifest.inputs.values()])]
     if artifact["key"] not in manifests:
         raise BrokenLineage(missing[-1])
     return Ancestry(artifact["key"], manifests, folders, tuple(missing))
