@@ -46,7 +46,7 @@ def network(family: type = Gpt2, seed: int = 0) -> Any:
     decoder = {} if family is Gpt2 else {"num_decoder_layers": 1}
     return family(
         vocabulary_size=50,
-        num_layers=2,
+        num_layers=1,
         hidden_dim=32,
         num_heads=2,
         intermediate_dim=64,
