@@ -35,7 +35,8 @@ def answering(answers: Answers) -> Iterator[str]:
             """Keep quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    # By default it looks every half second whether it is to end.
+    Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:

@@ -34,7 +34,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     folder.mkdir()
     (folder / "c.jsonl").write_bytes(DATA)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

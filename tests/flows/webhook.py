@@ -34,7 +34,7 @@ def webhook() -> Iterator[Webhook]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         heard.address = f"http://127.0.0.1:{server.server_port}/hook"
         yield heard
         server.shutdown()

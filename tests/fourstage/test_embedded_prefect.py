@@ -43,39 +43,27 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def bringing(
-    home: Path, prefect: Path | None = None, folder: Path = REPOSITORY
-) -> subprocess.Popen[bytes]:
+def bringing(home: Path, prefect: Path, folder: Path = REPOSITORY) -> subprocess.Popen[bytes]:
     """A process that ends when its server has answered it, and nobody else."""
     environment = {**os.environ, "FOURSTAGE_HOME": str(home)}
-    environment["PREFECT_HOME"] = str(prefect or home / "prefect")
+    environment["PREFECT_HOME"] = str(prefect)
     environment["PYTHONPATH"] = str(REPOSITORY)
     environment.pop("PREFECT_API_URL", None)
     return subprocess.Popen([sys.executable, "-P", "-c", BRING], env=environment, cwd=folder)
 
 
-def test_two_first_starts_at_once_make_the_database_one_after_the_other(home: Path, tmp_path: Path):
-    """Of two homes; one in a folder whose files have names of packages, which are not imported."""
+def test_of_two_starts_at_once_one_makes_anew_what_a_kill_left_half_made(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Some of Prefect's migrations are no transactions, and can't be made again or twice at once.
+
+    The two are of two homes; they begin in a folder whose files have names of packages, which are
+    not imported.
+    """
     for name in ("prefect.py", "secrets.py", "uvicorn.py"):
         (tmp_path / name).write_text("raise SystemExit('this is not the package')")
     database = tmp_path / "prefect" / "prefect.db"
-    database.parent.mkdir()
-    with open(database.with_name("prefect.db.lock"), "a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        both = [bringing(each, database.parent, tmp_path) for each in (home, tmp_path / "other")]
-        time.sleep(3)
-        assert [process.poll() for process in both] == [None, None]
-        assert not database.exists()
-    assert [process.wait(180) for process in both] == [0, 0]
-    assert database.exists()
-
-
-def test_a_database_that_a_kill_left_half_made_is_made_anew(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Some of Prefect's migrations are no transactions, and can't be made again."""
-    database = home / "prefect" / "prefect.db"
-    killed = bringing(home)
+    killed = bringing(home, database.parent)
     while not database.exists():
         assert killed.poll() is None
         time.sleep(0.01)
@@ -84,7 +72,11 @@ def test_a_database_that_a_kill_left_half_made_is_made_anew(
     with open(database.with_name("prefect.db.lock"), "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # its server has ended
         plant(database)
-    assert bringing(home).wait(180) == 0
+        both = [bringing(each, database.parent, tmp_path) for each in (home, tmp_path / "other")]
+        time.sleep(3)
+        assert [process.poll() for process in both] == [None, None]
+        assert has_planted(database)
+    assert [process.wait(180) for process in both] == [0, 0]
     assert not has_planted(database)
     # One that is whole is left as it is.
     plant(database)

@@ -13,7 +13,7 @@ from models.decoding.reader import Reading, cached_reader
 from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.protocols import Capability
-from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
+from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network, shallow
 
 APART = [f for f in FAMILIES if {"generation", "encoder_decoder"} <= catalogue.provided(f)]
 # A network that fills in blanks is read in test_blanks.py.
@@ -119,7 +119,7 @@ def test_two_readings_share_nothing(read):
 
 @pytest.mark.parametrize("family", GENERATING)
 def test_a_text_does_not_depend_on_those_that_are_written_beside_it(family):
-    made = network(family, seed=5)
+    made = network(family, seed=5, **shallow(family))
     rng = np.random.default_rng(1)
     for variable in made.trainable_variables:
         if len(variable.shape) == 2:  # so large that texts vary, too small to multiply rounding
@@ -140,7 +140,7 @@ def test_a_text_does_not_depend_on_those_that_are_written_beside_it(family):
 
 @pytest.mark.parametrize("family", APART)
 def test_prompt_and_text_of_an_encoder_decoder_have_room_of_their_own(family):
-    made = network(family, max_sequence_length=6)
+    made = network(family, max_sequence_length=6, **shallow(family))
     read, most = reader(made), 7 - len(BEGIN)
     (found,) = generate(read, [[5] * 6], Generation(max_new_tokens=most), stops=(), pad_id=0)
     assert len(found.tokens) == most

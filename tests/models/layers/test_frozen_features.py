@@ -16,12 +16,21 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.stage_model import StageModel
 from models.weights import named_weights
-from tests.conformance.parts import FAMILIES, LENGTH, VOCABULARY_SIZE, heads_of, network, stage
+from tests.conformance.parts import (
+    FAMILIES,
+    LENGTH,
+    VOCABULARY_SIZE,
+    heads_of,
+    network,
+    shallow,
+    stage,
+)
 from tests.models.training.memory import Recorder, cut_off_after, finetuning, pretraining
 from tests.models.training.test_gradient import weights
 from tests.untraced import untraced
 
 READER: dict[str, Any] = {"hidden_dim": 12, "num_layers": 2, "dropout": 0.2}
+SHALLOW = READER | {"num_layers": 1}
 HEADS = heads_of("bert")
 RNG = np.random.default_rng(0)
 # The others give one layer, so there is nothing to mix: tables of vectors, and recurrent networks.
@@ -69,8 +78,8 @@ def test_all_layers_are_mixed_the_last_of_which_is_the_networks_output(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_network_is_read_without_dropout(family):
-    made, batch = network(family, dropout=0.5), features(length=6)
-    frozen = FrozenFeatures(made, **READER)
+    made, batch = network(family, dropout=0.5, **shallow(family)), features(length=6)
+    frozen = FrozenFeatures(made, **SHALLOW)
     served = value(frozen(batch, training=False)["sequence_output"])
     assert served.shape == (3, 6, 24)
     assert (value(frozen(batch, training=True)["sequence_output"]) != served).any()
@@ -104,10 +113,12 @@ def test_each_direction_reads_its_own_side():
     assert moved[:, 12:].any(axis=-1).tolist() == [True, True, True, False, False]
 
 
-def framed(family: str, head: str, **changes: Any) -> tuple[Any, FrozenFeatures, StageModel]:
+def framed(
+    family: str, head: str, reader: dict[str, Any] = READER, **changes: Any
+) -> tuple[Any, FrozenFeatures, StageModel]:
     """A stage's parts, and the model in which its head reads frozen features."""
     made = stage(family, (), head, **changes)
-    frozen = FrozenFeatures(made.network, **READER)
+    frozen = FrozenFeatures(made.network, **reader)
     scorer = made.objectives[head].attach(frozen)
     return made, frozen, StageModel(frozen, {head: scorer})
 
@@ -135,7 +146,7 @@ def test_no_gradient_goes_through_the_network_and_every_other_weight_has_one(hea
 
 @pytest.mark.parametrize("head", HEADS)
 def test_every_head_learns_and_the_network_stays(head):
-    made, _, model = framed("bert", head, num_layers=1)
+    made, _, model = framed("bert", head, SHALLOW, num_layers=1)
     before = [value(variable).copy() for variable in made.network.weights]
     made.model = model
     losses = made.train(12, rate=1e-2)
