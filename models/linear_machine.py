@@ -24,10 +24,12 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load_file, save_file
 
 COST, RATIO_COST = 0.3, 1.0  # C of the SVM on x, and on x · r_n
 SMOOTHING = 1.0  # rows of each label, and of the others, that have a bucket beside those that do
@@ -35,6 +37,7 @@ SEEN = 2  # training rows that a bucket must occur in
 FOLDS = 5
 FACTORS = (0.1, 50.0)  # smallest and largest factor on a margin
 FAR = -2.0  # the sum of both machines' margins of a row that is far from a label
+_FILE = "machine.safetensors"
 _UNBOUND = 1e3  # C of the regression that calibrates: all but no penalty
 
 
@@ -53,6 +56,15 @@ class Machine:
     kernel: np.ndarray
     bias: np.ndarray
     unseen: np.ndarray
+
+    def write(self, folder: Path) -> None:
+        """Write it to a folder, as safetensors."""
+        save_file(asdict(self), folder / _FILE)
+
+    @classmethod
+    def read(cls, folder: Path) -> Machine:
+        """Read what `write` wrote."""
+        return cls(**load_file(folder / _FILE))
 
 
 def learned(

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from models.linear_machine import Machine
 
 
 class Capability(StrEnum):
@@ -187,6 +190,7 @@ class Context:
             row b of the batch before, so the rows of an index should follow one another as the
             text does, and read no token twice.
         answers: The answers of the stage's captions, ordered by id, for an objective that asks.
+        machine: What a head's wide part has learned from the training rows, where it has already.
     """
 
     tokenizer: Tokenizer
@@ -198,6 +202,7 @@ class Context:
     network: frozenset[str] = frozenset()
     remembers: bool = False
     answers: tuple[str, ...] = ()
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True)
@@ -359,6 +364,7 @@ class Head(Objective, Protocol):
 
     # If it learns something from the training rows before any update: `learns_first = True`, and
     # `learn(scorer)`, called once where a stage begins. Selection then measures step 0, too.
+    # With `WIDE`: `wide`, the `WideRows` it learns from, or None.
     # If its kind of answer is served: `served() -> dict`, what a served model has to know of it.
     # If it predicts otherwise than by one reading: `predicting(network, scorer)`, a function from a
     # batch without targets to {name: (B, …) predictions}; and `reading(network, scorer)`, how a

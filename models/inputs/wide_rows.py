@@ -51,6 +51,8 @@ class WideRows:
     @cached_property
     def machine(self) -> Machine:
         """What is learned from the training rows; the same rows give the same bits."""
+        if self._context.machine is not None:
+            return self._context.machine
         rows = self._context.rows
         assert rows is not None, "asked for while training"
         assert self._labels is not None

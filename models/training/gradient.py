@@ -370,6 +370,7 @@ class _Run:
             network=catalogue.provided(self.stage.family, job.folders),
             remembers=self.remembers,
             answers=job.answers,
+            machine=job.machine,
         )
 
     def _build(self, feed: TaskSchedule) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from models.catalogue import answers_of
 from models.inputs.captions import asked_answers
+from models.linear_machine import Machine
 from models.protocols import TokenisedCorpus, TokenisedRows, Tokenizer
 from models.training.stage import StageSettings
 
@@ -27,6 +28,7 @@ class TrainingJob:
         rows: {split: tokenised rows of the dataset}; ``train``, and ``dev`` for selection.
         beside: {dataset: its tokenised training rows}, of those mixed with the stage's own.
         markings: Marker strings in the rows' texts, such as those around entities.
+        machine: What the head's wide part has learned from the training rows, where it has already.
         initial: Folder of the previous stage, or None to start from random weights.
         starts: By part of the network, the folder of a stage, or the file of word vectors, that it
             starts from (`models.training.starts`); only without `initial`.
@@ -45,6 +47,7 @@ class TrainingJob:
     rows: Mapping[str, TokenisedRows] = field(default_factory=dict)
     beside: Mapping[str, TokenisedRows] = field(default_factory=dict)
     markings: tuple[str, ...] = ()
+    machine: Machine | None = None
     initial: Path | None = None
     starts: Mapping[str, Path] = field(default_factory=dict)
     checkpoint_every: int | None = None

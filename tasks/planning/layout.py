@@ -38,6 +38,7 @@ from tasks.store.step_names import (
     PROBED,
     STAGE_BEFORE,
     TOKENIZER,
+    WIDE,
     WORD_MAP,
     StepName,
     baseline_step,
@@ -54,6 +55,7 @@ from tasks.store.step_names import (
     tokenizer_step,
     tokens_step,
     whole_step,
+    wide_step,
     word_in_context_step,
     word_relations_step,
 )
@@ -507,6 +509,8 @@ class Layout:
             both = {tokens: tokens, contract_step(name): contract_step(tokens)}
             labelled = name in stage.datasets
             inputs |= {r: of if labelled else self._whole(of) for r, of in both.items()}
+        if (stage.heads or {}).get(str(stage.head), {}).get("wide"):
+            inputs[WIDE] = self._wide(stage)
         inputs |= {earlier(name): self._whole(tokens_step(name)) for name in stage.earlier}
         return self._add(
             stage_step(stage.name),
@@ -515,6 +519,24 @@ class Layout:
             inputs,
             parts=self._parts(stage),
             given=given,
+        )
+
+    def _wide(self, stage: ResolvedStage) -> StepName:
+        """Add what the wide part of a stage's head learns, which no seed or setting changes."""
+        assert stage.dataset is not None
+        assert stage.head is not None
+        tokens = tokens_step(stage.dataset)
+        return self._add(
+            wide_step(stage.dataset),
+            "wide",
+            {"head": stage.head},
+            {"rows": tokens, "contract": contract_step(tokens), "tokenizer": TOKENIZER},
+            parts=(
+                self._scheme_of(TOKENIZER),
+                file_of("heads", stage.head, self.folders),
+                *self._answers(),
+            ),
+            given={"folders": self.folders},
         )
 
     def _measurement(self, stage: ResolvedStage, used: Sequence[str]) -> None:

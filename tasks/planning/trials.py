@@ -12,7 +12,14 @@ from models.metrics import best
 from tasks.planning.layout import Plan, stage_settings
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Store
-from tasks.store.step_names import fold_step, measurement_step, stage_step, tokens_step
+from tasks.store.step_names import (
+    WIDE,
+    StepName,
+    fold_step,
+    measurement_step,
+    stage_step,
+    tokens_step,
+)
 from tasks.store.steps import Step, finished
 
 if TYPE_CHECKING:
@@ -141,10 +148,15 @@ def best_of(metric: str, scores: Sequence[Sequence[float]]) -> int:
 
 def _with_finetune(plan: Plan, tried: Plan) -> Plan:
     """A plan with another one's finetune stage and what follows from it."""
-    name = _finetune(tried).name
-    names = [stage_step(name), measurement_step(name)]
-    names += [step.name for step in tried.of_kind("package", "evaluation")]
-    steps = {**plan.steps, **{name: tried.steps[name] for name in names}}
+    trained = stage_step(_finetune(tried).name)
+    names = {trained, measurement_step(_finetune(tried).name)}
+    names |= {step.name for step in tried.of_kind("package", "evaluation")}
+    steps: dict[str, Step] = {}
+    for name, step in plan.steps.items():
+        if name == trained:
+            steps |= {wide.name: wide for wide in tried.of_kind(WIDE)}
+        if step.kind != WIDE:
+            steps[name] = tried.steps[name] if name in names else step
     return replace(plan, recipe=tried.recipe, steps=steps)
 
 
@@ -176,12 +188,19 @@ def _on_fold(
     whole = tokens_step(stage.dataset)
     usual = plan.steps[whole]
     settings = {**usual.settings, "fold": [fold, folds]}
-    part = replace(usual, name=fold_step(whole, fold, folds), settings=settings)
-    read = {
-        name: replace(step, inputs={**step.inputs, whole: part.name})
-        for name, step in steps.items()
-    }
-    return {part.name: part, **read}
+    moved: dict[str, StepName] = {whole: fold_step(whole, fold, folds)}
+    made = {moved[whole]: replace(usual, name=moved[whole], settings=settings)}
+    for wide in plan.of_kind(WIDE):
+        name = fold_step(wide.name, fold, folds)
+        made[name] = replace(wide, name=name, inputs=_moved(wide, moved))
+        moved[wide.name] = name
+    read = {name: replace(step, inputs=_moved(step, moved)) for name, step in steps.items()}
+    return {**made, **read}
+
+
+def _moved(step: Step, moved: Mapping[str, StepName]) -> dict[str, StepName]:
+    """Inputs of a step, with other steps in the place of some."""
+    return {role: moved.get(name, name) for role, name in step.inputs.items()}
 
 
 def _finetune(plan: Plan) -> ResolvedStage:

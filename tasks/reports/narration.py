@@ -41,6 +41,7 @@ DOING = {
     "tokenizer": "learning the vocabulary",
     "tokens": "tokenising",
     "rows": "tokenising",
+    "wide": "counting n-grams",
     "stage": "training",
     "measurement": "measuring",
     "package": "packing the model",
@@ -296,6 +297,10 @@ def _result(artifact: Artifact) -> str:
             if facts["score"] is None:
                 return f"{called}; no dev rows to choose its settings by"
             return f"{called}, {facts['metric']} {facts['score']:.4f} on dev"
+        case "wide":
+            return (
+                f"{facts['ngrams']:,} n-grams of {facts['rows']:,} rows, {facts['labels']} labels"
+            )
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "probe":

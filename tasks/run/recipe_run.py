@@ -35,6 +35,7 @@ from tasks.steps.compare_prototypes import compare_prototypes
 from tasks.steps.durable import perform
 from tasks.steps.evaluate_model import evaluate_model
 from tasks.steps.fit_baseline import fit_baseline
+from tasks.steps.learn_wide import learn_wide
 from tasks.steps.map_attention import map_attention
 from tasks.steps.map_words import map_words
 from tasks.steps.measure_stage import measure_stage
@@ -69,6 +70,7 @@ TASKS: Mapping[str, Task] = {
     "tokenizer": train_tokenizer,
     "tokens": tokenize_corpus,
     "rows": tokenize_dataset,
+    "wide": learn_wide,
     "stage": train_stage,
     "measurement": measure_stage,
     "evaluation": evaluate_model,

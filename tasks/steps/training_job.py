@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from models.catalogue import TEACHER
 from tasks.steps.tokens import HELDOUT, ROWS, documents, load_tokenizer
-from tasks.store.step_names import earlier, tokens_step
+from tasks.store.step_names import WIDE, earlier, tokens_step
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def training_job(
 ) -> TrainingJob:
     """The training job of a step, with its inputs and its remaining seconds and bytes."""
     from corpora.shards import TokenisedRows
+    from models.linear_machine import Machine
     from models.training.job import TrainingJob
 
     stage, folders = step.step.given["stage"], step.step.given["folders"]
@@ -68,6 +69,7 @@ def training_job(
         rows=rows,
         beside=beside,
         markings=markings,
+        machine=Machine.read(step.inputs[WIDE].folder) if WIDE in step.inputs else None,
         initial=before.folder if before else None,
         starts=starts,
         folders=folders,

@@ -25,6 +25,7 @@ ATTENTION = StepName("attention")
 # The role of the stage whose weights a stage goes on with. `tasks.steps.training_job` spells it
 # out: its text is part of the keys of stages.
 STAGE_BEFORE = "stage before"
+WIDE = "wide"  # the role, too
 PROBED = (
     "probed rows"  # the role of the tokens that a linear probe learns from, where few are drawn
 )
@@ -76,6 +77,11 @@ def tokenizer_step(stage: ResolvedStage) -> StepName:
 def earlier(source: str) -> str:
     """The role of the tokens of a corpus of the stage before."""
     return f"earlier {source}"
+
+
+def wide_step(source: str) -> StepName:
+    """What the wide part of a head learns from a dataset's training rows."""
+    return StepName(f"{WIDE} {source}")
 
 
 def stage_step(stage: str) -> StepName:

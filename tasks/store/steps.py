@@ -36,6 +36,7 @@ VERSIONS = {
     "tokenizer": ("tokenizers",),
     "tokens": ("tensorflow-text", "tokenizers", "pyarrow"),
     "rows": ("tensorflow-text", "tokenizers", "pyarrow"),
+    "wide": ("scikit-learn", "scipy", *TENSOR),
     "stage": TENSOR,
     "measurement": (*TENSOR, "scikit-learn"),
     "evaluation": (*TENSOR, "scikit-learn"),
@@ -82,6 +83,7 @@ CODE = {
     "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),
     "tokens": TOKENISING,
     "rows": TOKENISING,
+    "wide": ("tasks.steps.learn_wide", "models.inputs.wide_rows", "corpora.shards", LOADING),
     "stage": (
         "tasks.steps.training_job",
         "models.training.trainer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from models.evaluation.predict import predict
 from models.evaluation.resampling import scores
 from models.heads.sequence_classification import SequenceClassification
 from models.layers.wide import WidePart
+from models.linear_machine import Machine
 from models.protocols import Context
 from models.training.gradient import train
 from models.training.stage import Budget
@@ -70,8 +72,11 @@ def test_its_own_weights_stay_as_they_were_learned(trained):
         assert np.array_equal(kept[f"wide/{name}"], getattr(head.wide.machine, name)), name
 
 
-def test_killed_and_resumed_it_ends_with_the_same_bits(trained, tmp_path):
-    job = finetuning(**WIDE)
+def test_learned_before_killed_and_resumed_it_ends_with_the_same_bits(trained, tmp_path):
+    head = SequenceClassification(Context(tokenizer(), 32, ("high", "low"), TRAIN), wide=True)
+    assert head.wide is not None
+    head.wide.machine.write(tmp_path)
+    job = replace(finetuning(**WIDE), machine=Machine.read(tmp_path))
     with pytest.raises(Killed):
         train(job, tmp_path / "stage", KillingAt(7))
     train(job, tmp_path / "stage")

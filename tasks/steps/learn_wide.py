@@ -1,0 +1,34 @@
+"""Learn the wide part of a head from a dataset's training rows.
+
+It depends on the rows and the vocabulary alone, so that all families, settings and seeds share it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.steps.durable import durable
+from tasks.steps.tokens import ROWS, load_tokenizer
+from tasks.store.artifacts import Findings
+from tasks.store.steps import Bound
+
+
+@durable()
+def learn_wide(step: Bound, folder: Path) -> Findings:
+    """Count the n-grams of the training rows and learn a linear machine from them."""
+    from corpora.shards import TokenisedRows
+    from models.catalogue import answers_of, find
+    from models.inputs.rows import mark_ids
+    from models.protocols import Context
+
+    head, folders = step.step.settings["head"], step.step.given["folders"]
+    tokens, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
+    rows = TokenisedRows(tokens.path(ROWS), "train")
+    names = answers_of(head, folders).names(rows.answers)
+    marks = mark_ids(tokenizer, tuple(tokens.facts["markings"]))
+    context = Context(tokenizer, 0, names, rows, folders, marks)
+    machine = find("heads", head, folders)(context, wide=True).wide.machine
+    machine.write(folder)
+    return Findings(
+        {"rows": len(rows), "labels": len(names), "ngrams": int((machine.idf > 0).sum())}
+    )
