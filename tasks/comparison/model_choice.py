@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FOLDER = "choices"
 STATE, FORMAT = "state.json", 2  # a stopped choice with another format starts anew
 # What every candidate reads, and what a score on dev rows is made by.
-READ = ("dataset", "corpus", "tokenizer", "tokens", "rows")
+READ = ("dataset", "corpus", "tokenizer", "tokens", "rows", "wide")
 SCORED = (*READ, "stage", "measurement")
 PREPARED, JUDGING = "prepared", "judged"  # outside the rounds
 
