@@ -100,6 +100,7 @@ class ResolvedStage(StageSettings):
             None: all of them.
         earlier: The corpora of the stage before, where a remedy reads them; else empty.
         refresh: What new data do: ``never``, ``on_change`` or ``continue``.
+        continuations: How often in a row they may continue it; None: without end.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
             and the head (by name).
         starts_network: Whether it has a family or size of its own, and so random weights instead of
@@ -119,6 +120,7 @@ class ResolvedStage(StageSettings):
     overlap: str | None
     training_rows: Mapping[str, int] | None = None
     refresh: str
+    continuations: int | None = None
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     starts_network: bool = False
     tokenizer: ResolvedTokenizer | None = None
@@ -393,6 +395,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         "precision": stage.precision,
         "refresh": stage.refresh,
     }
+    if stage.continuations is not None:
+        written["continuations"] = stage.continuations
     if not stage.trains_itself:
         optimizer = stage.optimizer
         written["optimizer"] = {optimizer.name: _without(optimizer.settings, NEUTRAL_OPTIMIZER)}

@@ -475,6 +475,9 @@ class Stage(Part):
     refresh: Literal["never", "on_change", "continue"] | None = None
     """What new data do to a finished stage: nothing, train it anew, or, for new documents and not
     rows, train it further on them."""
+    continuations: Count | None = None
+    """How often in a row ``refresh: continue`` may train it further; the next refresh with new
+    text trains it anew on all its text. By default without end."""
     stop: Stop | None = None
     select: Select | None = None
 

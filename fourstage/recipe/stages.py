@@ -33,7 +33,7 @@ from models.training.stage import Budget, Optimizer, Phase
 # Keys that only some kinds of stage have.
 KINDS_WITH: Mapping[str, tuple[str, ...]] = {
     "init": ("general",),
-    **dict.fromkeys(("corpora", "alternate"), ("general", "domain", "task")),
+    **dict.fromkeys(("corpora", "alternate", "continuations"), ("general", "domain", "task")),
     **dict.fromkeys(("dataset", "mixture", "overlap", "training_rows", "head"), ("finetune",)),
     **dict.fromkeys(("reinitialise", "feature_based", "r_drop", "fgm"), ("finetune",)),
 }
@@ -90,6 +90,11 @@ class StageResolution:
                 f"{at}.refresh",
                 "'continue' trains on new documents, and stage finetune reads rows;"
                 " expected on_change or never",
+            )
+        refresh = self.ledger.value(f"{at}.refresh", stage.refresh, default.refresh, kind)
+        if stage.continuations is not None and refresh != "continue":
+            self.ledger.fault(
+                f"{at}.continuations", f"expected with refresh: continue, got refresh: {refresh}"
             )
         for key, kinds in KINDS_WITH.items():
             if kind not in kinds and getattr(stage, key) is not None:
@@ -171,7 +176,8 @@ class StageResolution:
                 before and (before.precision, before.name),
                 defaults.PRECISION,
             ),
-            refresh=self.ledger.value(f"{at}.refresh", stage.refresh, default.refresh, kind),
+            refresh=refresh,
+            continuations=stage.continuations,
             stop=self._watch(f"{at}.stop", stage.stop, stage, head),
             select=self._watch(f"{at}.select", stage.select, stage, head),
             seed=seed,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fourstage.terminal import say
 from tasks.planning.layout import stage_settings
 from tasks.run.recipe_run import RecipeRun
-from tasks.store.artifacts import Artifact, store
+from tasks.store.artifacts import Artifact, Missing, store
 from tasks.store.history import last_artifacts
 from tasks.store.step_names import (
     STAGE_BEFORE,
@@ -51,7 +51,8 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     The budget scales with the new text: if a tenth of the tokens is new, the stage gets a tenth of
     the recipe's budget. With less new text than one batch, the last version is kept. A corpus that
     this version did not read is new; the rows of datasets are read again. A stage that reads rows
-    alone is trained anew if they changed.
+    alone is trained anew if they changed, and so is one that was continued as often as the recipe
+    allows.
     """
     name = stage_step(stage.name)
     if stage.refresh != GOES_ON or name not in run.last or name in run.made:
@@ -85,6 +86,10 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         say(f"{name}: {new_tokens:,} new tokens, a batch holds {smallest:,}; last version kept")
         run.pin(name, before)
         return
+    times = _times_continued(before)
+    if stage.continuations is not None and times >= stage.continuations:
+        say(f"{name}: continued {times:,} times, as often as the recipe allows; trained anew")
+        return
     share = new_tokens / all_tokens
     if stage.budget.unit != "epochs":  # an epoch over the new text is shorter anyway
         amount = max(1, round(stage.budget.amount * share))
@@ -96,6 +101,17 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         inputs=inputs,
         given={**step.given, "stage": stage},
     )
+
+
+def _times_continued(stage: Artifact) -> int:
+    """How many versions of a stage in a row went on with the version before."""
+    times = 0
+    found: Artifact | Missing = stage
+    while isinstance(found, Artifact) and (before := found.inputs.get(STAGE_BEFORE)):
+        if before["name"] != stage.name:
+            break
+        times, found = times + 1, store().find(before["kind"], before["key"])
+    return times
 
 
 def _fresh_tokens(run: RecipeRun, corpus: str, seen: Artifact) -> str:

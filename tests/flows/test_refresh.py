@@ -16,12 +16,16 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Story:
-    """A first run, then refreshes: with new letters, with hardly any, with another corpus."""
+    """A first run, then refreshes: with new letters, with hardly any, with another corpus.
+
+    The last may not continue a stage that was continued twice.
+    """
 
     first: Answer
     grown: Answer
     hardly: Answer
     wider: Answer
+    anew: Answer
 
     def stages(self, answer: Answer) -> dict[str, Any]:
         assert answer.code == 0, answer.told()
@@ -40,9 +44,13 @@ def story(person, project: Project, prefect_server: str):
         hardly = listener.types("run", str(path), "--refresh", "--json")
         more = "stages.domain.corpora={letters: 0.5, notes: 0.5}"
         wider = listener.types("run", str(path), "--refresh", "--json", "--set", more)
+        project.lines("letters.jsonl", map(document, range(4000, 4080)), mode="a")
+        often = "stages.domain.continuations=2"
+        again = ("run", str(path), "--refresh", "--json", "--set", more, "--set", often)
+        anew = listener.types(*again)
     finally:
         listener.close()
-    return Story(first, grown, hardly, wider)
+    return Story(first, grown, hardly, wider, anew)
 
 
 def test_general_stays_and_domain_goes_on_with_the_new_documents(story: Story):
@@ -79,6 +87,12 @@ def test_a_corpus_that_the_last_run_did_not_read_is_new_text(story: Story):
     assert story.stages(story.wider)["domain"]["status"] == "trained"
 
 
+def test_a_stage_that_was_continued_as_often_as_allowed_is_trained_anew(story: Story):
+    assert "stage domain: continued 2 times, as often as the recipe allows" in story.anew.err
+    assert story.stages(story.anew)["domain"]["steps"] == 20
+    assert story.stages(story.anew)["general"]["status"] == "reused"
+
+
 def test_the_summaries_are_plain_json(story: Story):
-    for answer in (story.first, story.grown, story.hardly, story.wider):
+    for answer in (story.first, story.grown, story.hardly, story.wider, story.anew):
         assert json.dumps(answer.json)

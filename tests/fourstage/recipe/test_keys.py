@@ -69,6 +69,8 @@ GENERAL = {
 DOMAIN = {
     **TRAINED,
     "stage": "domain",
+    "refresh": "continue",
+    "continuations": 30,
     "name": "second",
     "family": "roberta",
     "size": {"num_layers": 2, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64},
