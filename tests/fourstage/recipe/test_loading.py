@@ -193,7 +193,7 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
         ),
         (
             "budget: {steps: 10}",
-            "budget: {steps: 10}, continuations: 3",
+            "budget: {steps: 10}\n    continuations: 3",
             "stages[0].continuations: expected with refresh: continue, got refresh: never",
         ),
         (
