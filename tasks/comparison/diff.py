@@ -44,6 +44,7 @@ DECIDING = (
     "tokenizer",
     "tokens",
     "rows",
+    "wide",
     "stage",
     "evaluation",
     "attention",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,30 +54,43 @@ class Reference:
         return profile.loc[~profile["id"].isin(list(quarantined))]
 
 
-def find_reference(recipe: ResolvedRecipe, contract: str) -> Reference | None:
-    """Find the drift reference of a source.
+class DriftReferences:
+    """The drift references of a recipe's sources, from records that are read once.
+
+    A source has its state in the lineage of the model's champion, otherwise in the recipe's last
+    finished run.
 
     Args:
         recipe: The resolved recipe.
-        contract: Name of the source's contract step.
-
-    Returns:
-        The source in the lineage of the model's champion, otherwise in the recipe's last finished
-        run. None if neither has it or the store no longer does.
     """
-    store = Store(home())
-    for made in (_of_champion(recipe.model, store), last_references(recipe.name)):
-        # Kept under the name of the step that made it first, in a recipe that learned from a few.
-        held = _found(made.get(contract) or made.get(whole_step(contract)), store)
-        data = _found(held.inputs.get("data"), store) if held else None
-        if held and data:
-            profile, quarantined = data.outputs[PROFILE], held.outputs[QUARANTINED]
-            return Reference(
-                data.path(PROFILE),
-                held.path(QUARANTINED),
-                digest({PROFILE: profile, QUARANTINED: quarantined}),
-            )
-    return None
+
+    def __init__(self, recipe: ResolvedRecipe):
+        self._recipe = recipe
+        self._store = Store(home())
+
+    def of(self, contract: str) -> Reference | None:
+        """The reference of a source, by the name of its contract step.
+
+        None if neither has it or the store no longer does.
+        """
+        for made in self._records:
+            # Kept under the name of the step that made it first, in a recipe that learned from few.
+            held = _found(made.get(contract) or made.get(whole_step(contract)), self._store)
+            data = _found(held.inputs.get("data"), self._store) if held else None
+            if held and data:
+                profile, quarantined = data.outputs[PROFILE], held.outputs[QUARANTINED]
+                return Reference(
+                    data.path(PROFILE),
+                    held.path(QUARANTINED),
+                    digest({PROFILE: profile, QUARANTINED: quarantined}),
+                )
+        return None
+
+    @cached_property
+    def _records(self) -> tuple[Mapping[str, Mapping[str, str]], ...]:
+        """Kind and key by step name: of the champion's ancestors, and of the last run's steps."""
+        of_champion = _of_champion(self._recipe.model, self._store)
+        return of_champion, last_references(self._recipe.name)
 
 
 def _of_champion(model: str | None, store: Store) -> Mapping[str, Mapping[str, str]]:

@@ -27,7 +27,7 @@ from models.catalogue import (
 from models.evaluation.rivals import KINDS as RIVALS
 from models.metrics import of_answers
 from models.stage_format import CONFIG, NETWORK
-from tasks.planning.drift_references import find_reference
+from tasks.planning.drift_references import DriftReferences
 from tasks.steps.taken_over import READER
 from tasks.store.code import module_file
 from tasks.store.step_names import (
@@ -154,6 +154,7 @@ class Layout:
         self.snapshots = snapshots
         self.suites = suites
         self.folders = folders
+        self._references = DriftReferences(recipe)
         self._steps: dict[str, Step] = {}
 
     def steps(self) -> dict[str, Step]:
@@ -246,7 +247,7 @@ class Layout:
         whole, given = whole_step(name), dict(step.given)
         if "reference" in given:
             settings.pop("reference", None)
-            if reference := find_reference(self.recipe, whole):
+            if reference := self._references.of(whole):
                 settings["reference"] = reference.digest
             given["reference"] = reference
         self._steps[whole] = replace(
@@ -302,7 +303,7 @@ class Layout:
     ) -> None:
         suite, given = self.suites[name], {}
         if suite.reads_reference:
-            given["reference"] = find_reference(self.recipe, contract_step(name))
+            given["reference"] = self._references.of(contract_step(name))
         self._promises(contract_step(name), suite, data, parameters, given, classes)
 
     def _promises(

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pandas
 import pytest
 
-from tasks.planning.drift_references import Reference, find_reference
+from tasks.planning.drift_references import DriftReferences, Reference
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact, Findings, Store
 from tasks.store.history import remember
@@ -72,16 +72,16 @@ def lengths(reference: Reference | None) -> list[int]:
 
 
 def test_before_any_run_there_is_none(store: Store):
-    assert find_reference(RECIPE, NAME) is None
+    assert DriftReferences(RECIPE).of(NAME) is None
 
 
 def test_the_last_run_is_it_without_what_was_quarantined(store: Store):
     first = made(store, [1, 2, 3], ["d1"])
     remember("mine", first)
-    reference = find_reference(RECIPE, NAME)
+    reference = DriftReferences(RECIPE).of(NAME)
     assert lengths(reference) == [1, 3]
     remember("mine", made(store, [1, 2, 3], []))
-    other = find_reference(RECIPE, NAME)
+    other = DriftReferences(RECIPE).of(NAME)
     assert reference is not None
     assert other is not None
     assert other.digest != reference.digest
@@ -90,9 +90,9 @@ def test_the_last_run_is_it_without_what_was_quarantined(store: Store):
 def test_the_champion_comes_before_a_run_that_was_not_promoted(store: Store, home: Path):
     champion(home, made(store, [1, 2], [])["package"])
     remember("mine", made(store, [7, 8, 9], []))
-    assert lengths(find_reference(RECIPE, NAME)) == [1, 2]
+    assert lengths(DriftReferences(RECIPE).of(NAME)) == [1, 2]
     without_model = SimpleNamespace(name="mine", model=None)
-    assert lengths(find_reference(without_model, NAME)) == [7, 8, 9]
+    assert lengths(DriftReferences(without_model).of(NAME)) == [7, 8, 9]
 
 
 def test_of_a_refreshed_champion_it_is_the_last_state(store: Store, home: Path):
@@ -103,13 +103,13 @@ def test_of_a_refreshed_champion_it_is_the_last_state(store: Store, home: Path):
     inputs = {"tokens": second[NAME], "seen": first["corpus notes"], "stage before": first[NAME]}
     package = store.make("package", "package", {"refreshed": 1}, lambda _: Findings(), inputs)[0]
     champion(home, package)
-    assert lengths(find_reference(RECIPE, NAME)) == [1, 3]
+    assert lengths(DriftReferences(RECIPE).of(NAME)) == [1, 3]
 
 
 def test_what_the_store_has_no_longer_is_none(store: Store):
     remember("mine", first := made(store, [1, 2], []))
     first["corpus notes"].path("profile.parquet").unlink()
-    assert find_reference(RECIPE, NAME) is None
+    assert DriftReferences(RECIPE).of(NAME) is None
 
 
 def test_the_reference_is_in_the_key_of_a_contract_that_reads_it(store: Store, tmp_path: Path):
