@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from models.catalogue import literals, provided
+from models.metrics import best
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
@@ -95,6 +96,27 @@ def tells_nothing_apart(evaluation: Mapping[str, Any]) -> list[str]:
         f"The model gives one answer to {predicted:.0%} of the {evaluation['rows']:,} rows, and it"
         f" is right for {right:.0%}: the model does not tell rows apart. Give stage finetune more"
         " rows or epochs, or another learning rate."
+    ]
+
+
+def adds_nothing(training: Mapping[str, Any]) -> list[str]:
+    """Note if a network's updates were worse than the n-grams counted beside it; else empty.
+
+    Args:
+        training: What the training of stage finetune measured (``metrics.json``).
+    """
+    selection = training.get("selection")
+    if not selection or selection["step"] != 0:
+        return []
+    metric = selection["metric"]
+    after = [each[metric] for each in selection["evaluations"] if each["step"]]
+    if not after:
+        return []
+    return [
+        f"The network adds nothing to the n-grams counted beside it: on the dev rows {metric} was"
+        f" {selection['value']:.4f} before the first update and {after[best(metric, after)]:.4f} at"
+        " best after it. The weights before it were kept, so the answers are those of the n-grams"
+        " alone. `family: tfidf` is such a model without a network."
     ]
 
 

@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fourstage.recipe.schema import STAGE_KINDS
-from models.catalogue import provided
+from models.catalogue import literals, provided
 from tasks.orchestration.posting import post
 from tasks.orchestration.run_log import log
 from tasks.registry.gate import Check, Gate
 from tasks.registry.gate_report import OUTCOMES, gate_report
 from tasks.registry.pages import show_lineage
 from tasks.reports.asking import typed
-from tasks.reports.learned import beyond_pretraining, little_learned, tells_nothing_apart
+from tasks.reports.learned import (
+    adds_nothing,
+    beyond_pretraining,
+    little_learned,
+    tells_nothing_apart,
+)
 from tasks.reports.narration import outcome
 from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
@@ -155,7 +160,12 @@ def _little(
     if pieces and read & CHARACTERS:
         pieces //= 2  # up to half of them are single characters
     learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
-    return learned + beyond_pretraining(recipe) + tells_nothing_apart(evaluation)
+    learned += beyond_pretraining(recipe) + tells_nothing_apart(evaluation)
+    finetune = recipe.finetune
+    if finetune is None or literals("families", finetune.family, run.plan.folders).get("COUNTS"):
+        return learned
+    trained = run.made.get(stage_step(finetune.name))
+    return learned + (adds_nothing(trained.notes["metrics"]) if trained else [])
 
 
 def _unseen(run: RecipeRun) -> list[str]:

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from models.answers.text import written
-from tasks.reports.learned import beyond_pretraining, little_learned, tells_nothing_apart
+from tasks.reports.learned import (
+    adds_nothing,
+    beyond_pretraining,
+    little_learned,
+    tells_nothing_apart,
+)
 from tasks.steps.evaluate_model import _commonest, _without_likelihood
 
 
@@ -105,6 +110,23 @@ def test_a_model_that_gives_one_answer_to_unlike_rows_is_told(predicted, right, 
     assert bool(notes) == bool(told)
     if told:
         assert re.search(told, notes[0])
+
+
+@pytest.mark.parametrize(
+    ("step", "scores", "told"),
+    [
+        (0, [0.47, 0.45, 0.46], r"0\.4700 before the first update and 0\.4600 at best after it"),
+        (20, [0.47, 0.45, 0.48], ""),
+        (0, [0.47], ""),
+    ],
+)
+def test_a_network_that_only_worsens_what_was_counted_is_told_of(step, scores, told):
+    evaluations = [{"step": 10 * i, "macro_f1": score} for i, score in enumerate(scores)]
+    selection = {"metric": "macro_f1", "value": max(scores), "step": step}
+    notes = adds_nothing({"selection": {**selection, "evaluations": evaluations}})
+    assert bool(notes) == bool(told)
+    assert not told or re.search(told, notes[0])
+    assert adds_nothing({}) == adds_nothing({"selection": None}) == []
 
 
 def test_a_text_is_the_same_whatever_its_reference_is_worth():
