@@ -236,7 +236,7 @@ class Network(Protocol):
 
     The file also defines two module-level literals, which are read without importing TensorFlow:
     ``PROVIDES`` (a tuple of capability names) and ``SIZES`` ({name: keyword arguments}, with
-    ``tiny`` among the names).
+    ``tiny`` among the names). With ``EVEN_HEADS`` (optional) the width per head has to be even.
     """
 
     provides: frozenset[Capability]

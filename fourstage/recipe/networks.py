@@ -40,7 +40,8 @@ def resolve_network(
         place: Path of the size, such as ``size`` or ``stages[1].size``.
     """
     known = settings_of(catalogue.file_of("families", family, ledger.folders))
-    sizes = catalogue.literals("families", family, ledger.folders).get("SIZES", {})
+    literals = catalogue.literals("families", family, ledger.folders)
+    sizes = literals.get("SIZES", {})
     fallback = {s.name: s.default for s in known.values() if not s.required}
     if isinstance(size, str):
         if size not in sizes:
@@ -71,6 +72,11 @@ def resolve_network(
         if many > 0 and wide % many:
             ledger.fault(
                 place, f"expected {width} to be a multiple of {heads}, got {wide} and {many}"
+            )
+        elif many > 0 and literals.get("EVEN_HEADS") and wide // many % 2:
+            ledger.fault(
+                place,
+                f"{family} expects an even {width} / {heads}, got {wide} / {many} = {wide // many}",
             )
     return ResolvedNetwork(
         family, {**fallback, **part_settings.as_declared(given, known)}, fallback

@@ -205,6 +205,8 @@ def test_a_network_may_remember_nothing_but_not_be_nothing_wide():
     objective = "stages.general.objectives.span_denoising"
     with pytest.raises(RecipeError, match=r"mean_length: expected 1 or more, got 0\.5"):
         resolve(load_recipe("papers/t5", [f"{objective}.mean_length=0.5"]))
+    with pytest.raises(RecipeError, match=r"an even hidden_dim / num_heads, got 132 / 44 = 3"):
+        resolve(load_recipe("quickstart", ["size.hidden_dim=132", "size.num_heads=44"]))
 
 
 @pytest.mark.parametrize(
