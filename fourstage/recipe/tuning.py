@@ -19,7 +19,7 @@ REMEDIES = ("l2_sp", "ewc", "rec_adam")  # at most one of them
 KEYS = ("reinitialise", "freeze", "gradual_unfreezing", "lora", "feature_based")
 AVERAGE = {"decay": 0.99}
 EWC = {"samples": 256}
-REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 1.0}}
+REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 0.1}}
 
 
 def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) -> dict[str, Any]:
