@@ -1,16 +1,17 @@
-"""A network and TF-IDF as two models: ``python -m benchmarks.ensembles TABLE…``.
+"""A network and TF-IDF as two models: ``python -m benchmarks.ensembles TABLE… [--network NAME]``.
 
-TABLE is the ``table.json`` of a comparison by the command in docs/results.md, "Counting beside a
-network". The labels of its recipe without a wide part are combined with those of a logistic
-regression on the cheap baseline's n-grams, whose C is chosen on the dev rows: once as the mean of
-both log probabilities, once by a logistic regression of both that learns on the dev rows. Prints
-mean and standard deviation over the seeds, on the rows that the comparison judged.
+TABLE is the ``table.json`` of a comparison by a command in docs/results.md. The labels of its
+recipe NAME, which has no wide part, are combined with those of a logistic regression on the cheap
+baseline's n-grams, whose C is chosen on the dev rows: as the mean of both log probabilities, as
+their weighted sum, whose two factors are those of the smallest cross-entropy of the dev rows, and
+by a logistic regression of both that learns on the dev rows. Prints mean and standard deviation
+over the seeds, on the rows that the comparison judged.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
@@ -73,6 +74,18 @@ def of_counts(
     return {split: log_of(best.predict_proba(each)) for split, each in features.items()}
 
 
+def factors(network: np.ndarray, counts: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """(2,) factors of both log probabilities under which their softmax fits the labels best."""
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp
+
+    def loss(said: np.ndarray) -> float:
+        logits = said[0] * network + said[1] * counts
+        return float((logsumexp(logits, axis=1) - logits[np.arange(len(right)), right]).mean())
+
+    return minimize(loss, [0.5, 0.5], bounds=[(0.0, 5.0)] * 2).x
+
+
 def columns(rows: Sequence[PreparedRow]) -> list[list[str]]:
     """The rows' first texts, and where there are pairs their second."""
     texts = [[row.text for row in rows]]
@@ -81,13 +94,13 @@ def columns(rows: Sequence[PreparedRow]) -> list[list[str]]:
     return texts
 
 
-def main(path: Path) -> None:
+def compare(path: Path, network_name: str) -> None:
     """Print a line for each way."""
     table = json.loads(path.read_text("utf-8"))
     store, metric, split = Store(path.parents[2]), table["metrics"][0], table["split"]
-    named = [each for each in table["recipes"] if each["name"].endswith("-network")]
+    named = [each for each in table["recipes"] if each["name"].endswith(network_name)]
     if len(named) != 1:
-        print(f"{path}: another comparison, without one recipe named …-network")
+        print(f"{path}: another comparison, without one recipe whose name ends in {network_name}")
         return
 
     def stored(kind: str, key: str) -> Artifact:
@@ -123,12 +136,26 @@ def main(path: Path) -> None:
         second = regression(1.0).fit(both["dev"], labels["dev"])
         found.setdefault("network", []).append(score(likeliest(network[split])))
         found.setdefault("mean", []).append(score(likeliest(network[split] + counts[split])))
+        right = np.array([names.index(label) for label in labels["dev"]])
+        a, b = factors(network["dev"], counts["dev"], right)
+        found.setdefault("weighted", []).append(
+            score(likeliest(a * network[split] + b * counts[split]))
+        )
         found.setdefault("stacked", []).append(score(second.predict(both[split]).tolist()))
     for way, values in found.items():
         spread = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
         print(f"{table['dataset']}, {metric}, {way}: {mean(values):.3f}{spread}", flush=True)
 
 
+def main() -> None:
+    """Combine in each table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--network", default="-network", help="how the recipe's name ends")
+    options = parser.parse_args()
+    for table in options.tables:
+        compare(table, options.network)
+
+
 if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        main(Path(argument))
+    main()
