@@ -81,8 +81,9 @@ def step_of(kind: str, dropout: float) -> Callable[[], float]:
 
 
 def main() -> None:
-    """Answer each line ``N`` with the seconds of N steps, and then the peak memory in MB."""
+    """Answer each line ``N`` with the seconds of N steps; then MB at first, and at most."""
     step = step_of(sys.argv[1], float(sys.argv[2]))
+    at_first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print("ready", flush=True)
     for line in sys.stdin:
         seconds = []
@@ -90,7 +91,8 @@ def main() -> None:
             started = time.perf_counter()
             step()
             seconds.append(time.perf_counter() - started)
-        print(*seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True)
+        at_most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(*seconds, at_first, at_most, flush=True)
 
 
 if __name__ == "__main__":
