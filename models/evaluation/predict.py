@@ -76,6 +76,7 @@ class RowPredictor:
         context: Tokenizer, sequence length, label names.
         metrics: What the predictions are for; none for answers alone. For a perplexity the network
             reads the correct answers; if nothing else is asked, it gives none of its own.
+        model: What predicts, unless the head says it.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class RowPredictor:
         rows: TokenisedRows,
         context: Context,
         metrics: Sequence[str] = (),
+        *,
+        model: type[Predicting] = Predicting,
     ):
         from models.inputs.batches import batches
 
@@ -95,7 +98,7 @@ class RowPredictor:
         self._predict = self._likelihood = None
         if not metrics or of_answers(metrics):
             own = getattr(head, "predicting", None)
-            self._predict = own(network, scorer) if own else Predicting(network, scorer).predictions
+            self._predict = own(network, scorer) if own else model(network, scorer).predictions
         if of_likelihood(metrics):
             reads: Any = head  # one with `READS_TARGETS`
             self._readings = reads.readings

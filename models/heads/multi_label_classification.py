@@ -44,8 +44,7 @@ class MultiLabelClassification:
             those without by the inverse of their frequency in the training rows.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row, as in `sequence_classification`.
-        wide: Whether the logits of counted n-grams are added to the network's
-            (`models.layers.wide`).
+        wide: Whether counted n-grams answer beside the network (`models.layers.wide`).
 
     Raises:
         RecipeError: There are no labels, or the threshold is not between 0 and 1.
@@ -86,7 +85,7 @@ class MultiLabelClassification:
         self.class_weights = class_weights
         self.dropout = dropout
         self.summary = summary
-        self.wide = WideRows(context, self._known_labels()) if wide else None
+        self.wide = WideRows(context, self.known_labels) if wide else None
         self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
@@ -136,15 +135,15 @@ class MultiLabelClassification:
         if self.wide is not None:
             self.wide.teach(scorer)
 
-    def _known_labels(self) -> np.ndarray | None:
-        """`_labels` of the training rows; None without training rows."""
-        return None if self.context.rows is None else self._labels(self.context.rows.answers)
+    def known_labels(self, rows: TokenisedRows) -> np.ndarray:
+        """(rows, N) int32, 1 for a label of the row; -1 throughout for a row without an answer."""
+        return self._labels(rows.answers)
 
     def _balanced(self) -> np.ndarray:
         """(N, 2) weights of no and yes for each label; none without training rows."""
-        labels = self._known_labels()
-        if labels is None:
+        if self.context.rows is None:
             return np.zeros(0, np.float32)
+        labels = self.known_labels(self.context.rows)
         return balanced(np.stack([(labels == said).sum(axis=0) for said in (0, 1)], axis=1))
 
     def served(self) -> dict[str, Any]:
@@ -222,7 +221,7 @@ class _MultiLabelClassificationScorer(RowScorer):
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy over labels, and the probabilities (B, N); without labels, only these."""
         scores = self.row_scores(batch, outputs, training)  # (B, N)
-        predictions = {keys.PROBABILITIES: ops.sigmoid(scores)}
+        predictions = self.said(scores)
         if keys.SET_LABELS not in batch:
             return {}, predictions
         labels = batch[keys.SET_LABELS]
@@ -237,6 +236,11 @@ class _MultiLabelClassificationScorer(RowScorer):
             own = weights_of(classes, self.label_weights, place)
             found["loss"] = binary_cross_entropy(scores, yes, weights * own)["loss"]
         return found, predictions
+
+    @staticmethod
+    def said(scores: Any) -> dict:
+        """The predictions of scores (B, N)."""
+        return {keys.PROBABILITIES: ops.sigmoid(scores)}
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of each label's yes and no, over those known."""

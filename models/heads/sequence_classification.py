@@ -41,8 +41,7 @@ class SequenceClassification:
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row: ``network``, what its family's paper reads, such as
             [CLS] or the last token; ``mean`` or ``max`` of all tokens, or ``both``.
-        wide: Whether the logits of counted n-grams are added to the network's
-            (`models.layers.wide`).
+        wide: Whether counted n-grams answer beside the network (`models.layers.wide`).
         symmetric: Read each pair in both orders, which are two examples in training and whose
             probabilities are averaged in predictions. GPT adds the vectors of both instead. Not
             with `wide`.
@@ -83,7 +82,7 @@ class SequenceClassification:
         self.class_weights = class_weights
         self.dropout = dropout
         self.summary = summary
-        self.wide = WideRows(context, self._known_labels()) if wide else None
+        self.wide = WideRows(context, self.known_labels) if wide else None
         self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
@@ -129,17 +128,15 @@ class SequenceClassification:
         if self.wide is not None:
             self.wide.teach(scorer)
 
-    def _known_labels(self) -> np.ndarray | None:
-        """(rows,) label ids of the training rows, -1 for none; None without training rows."""
-        if self.context.rows is None:
-            return None
-        return labels_of(self.context.rows.answers, self.context.label_names)
+    def known_labels(self, rows: TokenisedRows) -> np.ndarray:
+        """(rows,) label ids, -1 for none."""
+        return labels_of(rows.answers, self.context.label_names)
 
     def _balanced(self) -> np.ndarray:
         """(N,) weights of the labels; none without training rows."""
-        labels = self._known_labels()
-        if labels is None:
+        if self.context.rows is None:
             return np.zeros(0, np.float32)
+        labels = self.known_labels(self.context.rows)
         return balanced(np.bincount(labels[labels >= 0], minlength=len(self.context.label_names)))
 
     def served(self) -> dict[str, Any]:
@@ -182,7 +179,7 @@ class _SequenceClassificationScorer(RowScorer):
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
         logits = self.row_scores(batch, outputs, training)  # (B, N)
-        predictions = {keys.LOGITS: logits}
+        predictions = self.said(logits)
         if keys.LABELS not in batch:
             return {}, predictions
         labels = batch[keys.LABELS]
@@ -197,6 +194,11 @@ class _SequenceClassificationScorer(RowScorer):
             )
             scores["loss"] = cross_entropy(logits, known, weights * own)["loss"]
         return scores, predictions
+
+    @staticmethod
+    def said(scores: Any) -> dict:
+        """The predictions of scores (B, N)."""
+        return {keys.LOGITS: scores}
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of the labels' distributions, over rows with a label."""

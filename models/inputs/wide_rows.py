@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.blend import EQUAL
 from models.inputs.hashed_ngrams import BUCKETS, KINDS, Ngrams
+from models.keras_ops import ops
 from models.linear_machine import Machine, learned
 from models.protocols import Batch, Context, TokenisedRows
 
@@ -34,18 +37,21 @@ class WideRows:
 
     Args:
         context: The stage's constants.
-        labels: Of the training rows, as in `linear_machine.learned`; None where there are none.
+        labels: Returns the labels of rows, as `linear_machine.learned` takes them.
     """
 
-    def __init__(self, context: Context, labels: np.ndarray | None):
+    def __init__(self, context: Context, labels: Callable[[TokenisedRows], np.ndarray]):
         self._context = context
         self._labels = labels
+        self._counted: tuple[TokenisedRows, np.ndarray] | None = None
         self.ngrams = Ngrams(context.tokenizer)
 
     def features(self, rows: TokenisedRows, entries: np.ndarray) -> Batch:
-        """ngram_ids and ngram_counts (b, K); of training rows ngram_logits (b, N)."""
+        """ngram_ids and ngram_counts (b, K); of rows whose logits are known ngram_logits (b, N)."""
         if rows is self._context.rows:
             return {keys.NGRAM_LOGITS: self.machine.unseen[entries]}
+        if self._counted is not None and rows is self._counted[0]:
+            return {keys.NGRAM_LOGITS: self._counted[1][entries]}
         return self.ngrams.of_rows(rows, entries)
 
     @cached_property
@@ -55,24 +61,34 @@ class WideRows:
             return self._context.machine
         rows = self._context.rows
         assert rows is not None, "asked for while training"
-        assert self._labels is not None
         groups = [self._text(rows, row) for row in range(len(rows))]
         num_labels = len(self._context.label_names)
-        return learned(self._counts(rows), self._labels, num_labels, groups, KINDS)
+        return learned(self._counts(rows), self._labels(rows), num_labels, groups, KINDS)
+
+    def count_once(self, wide: Any, rows: TokenisedRows) -> None:
+        """Let the `features` of rows that are read again and again be their logits.
+
+        Args:
+            wide: The head's wide part, which has learned.
+            rows: The rows; training rows have theirs already.
+        """
+        if rows is self._context.rows or (self._counted and rows is self._counted[0]):
+            return
+        logits = [
+            ops.convert_to_numpy(wide(self.ngrams.of_rows(rows, some))) for some in _parts(rows)
+        ]
+        self._counted = rows, np.concatenate(logits)
 
     def teach(self, scorer: Any) -> None:
-        """Give a head what was learned; beside it the network's logits start at 0."""
-        scorer.wide.learn(self.machine)
-        for variable in scorer.output_projection.weights:
-            variable.assign(np.zeros(variable.shape, np.float32))
+        """Give a head what was learned."""
+        scorer.wide.learn(self.machine, EQUAL if scorer.blends else (1.0, 1.0))
 
     def _counts(self, rows: TokenisedRows) -> Any:
         """(rows, BUCKETS) sparse counts."""
         from scipy.sparse import csr_matrix, vstack
 
         parts = []
-        for start in range(0, len(rows), _AT_ONCE):
-            some = range(start, min(start + _AT_ONCE, len(rows)))
+        for some in _parts(rows):
             found = self.ngrams.of_rows(rows, some)
             counts = found[keys.NGRAM_COUNTS]
             there = counts > 0
@@ -90,3 +106,9 @@ class WideRows:
         marks = [token for mark in self._context.marks for token in mark]
         ids = np.concatenate(rows.texts(row))
         return ids[~np.isin(ids, marks)].astype(np.int32).tobytes()
+
+
+def _parts(rows: TokenisedRows) -> Iterator[range]:
+    """The numbers of the rows whose n-grams are counted together."""
+    for start in range(0, len(rows), _AT_ONCE):
+        yield range(start, min(start + _AT_ONCE, len(rows)))

@@ -40,7 +40,9 @@ class RowScorer(ScorerLayer):
         units: Number of scores per row.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: One of `SUMMARIES`.
-        wide: Whether the scores of counted n-grams are added (`models.layers.wide`).
+        wide: Whether answers are by the network's scores and those of counted n-grams
+            (`models.layers.wide`). In training the scores are the network's own; of a family that
+            only counts they are the sum of both, always.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class RowScorer(ScorerLayer):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(units, name="output", dtype=dtype)
         self.wide = WidePart(units) if wide else None
+        self.blends = wide and not getattr(network, "counts_only", False)
         self.pooler: Any = None
         self.is_pooled = own and Capability.POOLED_OUTPUT in network.provides
         self.input_dim = self.hidden_dim
@@ -86,9 +89,15 @@ class RowScorer(ScorerLayer):
 
     def row_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """The scores of each row, (B, units) float32."""
+        scores = self.own_scores(batch, outputs, training)
+        if self.wide is None or (self.blends and training):
+            return scores
+        return self.wide.beside(scores, batch)
+
+    def own_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:
+        """The network's scores of each row, (B, units) float32."""
         pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
-        scores = ops.cast(self.output_projection(pooled), "float32")
-        return scores if self.wide is None else scores + self.wide(batch)
+        return ops.cast(self.output_projection(pooled), "float32")
 
     def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """The pooled vector, (B, `input_dim`) float32."""

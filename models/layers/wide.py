@@ -3,20 +3,23 @@
     ngram_ids, ngram_counts → (1 + ln count) · idf, each kind to length 1 → linear → logits (B, N)
 
 It is TF-IDF with a linear machine, learned from the training rows before the network
-(`models.linear_machine`) and then fixed. The network beside it learns what counting leaves over.
+(`models.linear_machine`) and then fixed. The network learns the labels by itself, and answers are
+by a weighted sum of both (`models.blend`).
 
 Reference:
     Cheng et al. 2016, arXiv 1606.07792: a linear model and a network on one sum of logits. There
-    both are trained together; here the linear part comes first.
+    both are trained together; here each is trained alone (docs/decisions/0077).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from models import features as keys
+from models.blend import EQUAL
 from models.inputs.hashed_ngrams import BITS, BUCKETS, KINDS
 from models.keras_ops import ops
 from models.linear_machine import Machine
@@ -42,6 +45,7 @@ class WidePart(keras.layers.Layer):
         self.idf = self.add_weight(shape=(BUCKETS,), name="idf", **fixed)
         self.kernel = self.add_weight(shape=(BUCKETS, self.num_labels), name="kernel", **fixed)
         self.bias = self.add_weight(shape=(self.num_labels,), name="bias", **fixed)
+        self.blend = self.add_weight(shape=(2,), name="blend", **fixed)
         self.built = True
 
     def call(self, batch: dict) -> Any:
@@ -58,11 +62,20 @@ class WidePart(keras.layers.Layer):
         kernel = ops.take(self.kernel, ids, axis=0)  # (B, K, N)
         return ops.sum(values[..., None] * kernel, axis=1) + self.bias
 
-    def learn(self, machine: Machine) -> None:
-        """Take over what was learned."""
+    def beside(self, scores: Any, batch: dict) -> Any:
+        """The blend of a network's scores (B, N) and the n-grams'."""
+        return self.blend[0] * scores + self.blend[1] * self(batch)
+
+    def factors(self) -> list[float]:
+        """The blend's two factors, the network's first."""
+        return ops.convert_to_numpy(self.blend).tolist()
+
+    def learn(self, machine: Machine, blend: Sequence[float] = EQUAL) -> None:
+        """Take over what was learned, and factors to begin with."""
         self.idf.assign(machine.idf)
         self.kernel.assign(machine.kernel)
         self.bias.assign(machine.bias)
+        self.blend.assign(blend)
 
 
 def _to_length_1(values: Any) -> Any:

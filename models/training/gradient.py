@@ -49,6 +49,7 @@ from models.training.assembly import (
     number_tasks,
 )
 from models.training.averaging import WeightAverage
+from models.training.dev_blend import dev_blend
 from models.training.dev_threshold import dev_threshold
 from models.training.duration import Duration, duration
 from models.training.freezing import freeze, thawing
@@ -229,12 +230,10 @@ class _Run:
                 self.stage.kind, self.stage.gradual_unfreezing, variables, self.duration
             )
             self.optimizer.begin_at(self.thawing.starts())
-        self.selection = make_selection(
-            job, self.encoder, self.objectives, self.scorers, self.context, self.tasks
-        )
-        self.threshold = dev_threshold(
-            job, self.encoder, self.objectives, self.scorers, self.context
-        )
+        answering = (job, self.encoder, self.objectives, self.scorers, self.context)
+        self.blend = dev_blend(*answering)
+        self.selection = make_selection(*answering, self.tasks, self.blend)
+        self.threshold = dev_threshold(*answering)
         self.state = _State()
         self.means = Means()
         # {turn: phase and number of thawed layers its model is compiled for}
@@ -564,6 +563,8 @@ class _Run:
         """Measure the selection metric; save the best weights; stop when patience is exhausted."""
         assert self.selection is not None
         state, metric = self.state, self.selection.metric
+        if self.blend is not None:
+            self.blend.step = state.step
         with self._averaged():
             value = self.selection.measure(self._go_on)
             state.evaluated = state.step
@@ -725,6 +726,9 @@ class _Run:
             left -= min(left, steps)
         speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
         trained = _size(self.model.trainable_variables)
+        if self.blend is not None:
+            self.blend.step = state.step if state.best_step < 0 else state.best_step
+            metrics["blend"] = self.blend.fit()
         for update in self.low_rank:
             update.merge()
         beside = dict(self.scorers)

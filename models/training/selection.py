@@ -13,6 +13,7 @@ from models.evaluation.predict import RowPredictor
 from models.evaluation.resampling import scores
 from models.metrics import HELDOUT_LOSS, is_better
 from models.protocols import Context
+from models.training.dev_blend import DevBlend
 from models.training.job import TrainingJob
 
 
@@ -41,6 +42,7 @@ def make_selection(
     scorers: Mapping[str, Any],
     context: Context,
     tasks: Mapping[str, int],
+    blend: DevBlend | None = None,
 ) -> Selection | None:
     """The selection of a stage; None where it has neither selection nor early stopping.
 
@@ -51,6 +53,7 @@ def make_selection(
         scorers: {name: its scorer}.
         context: Context of the phase with the longest sequences.
         tasks: {task: its number}.
+        blend: What fits a head's blend to the rows before they are judged.
 
     Raises:
         RecipeError: The metric does not exist, or there are no data to measure it on.
@@ -77,7 +80,9 @@ def make_selection(
         raise RecipeError(f"{job.stage.kind}: select.split: the dataset has no rows {split!r}")
     head = job.stage.head
     rows = job.rows[split]
-    predictor = RowPredictor(network, objectives[head], scorers[head], rows, context, [metric])
+    predictor = blend or RowPredictor(
+        network, objectives[head], scorers[head], rows, context, [metric]
+    )
 
     def measure(go_on: Callable[[], None]) -> float:
         predicted = [answer.text for answer in predictor.answers(go_on)]

@@ -279,6 +279,9 @@ def _result(artifact: Artifact) -> str:
             for what, cut in notes["metrics"].get("cut", {}).items():
                 cut_ones = f"{cut['count']:,} {'training rows' if what == 'row' else 'targets'}"
                 said += f", {cut_ones} truncated (the longest has {cut['longest']:,} tokens)"
+            if blend := notes["metrics"].get("blend"):
+                parts = f"{blend['network']:.2f} network + {blend['counted']:.2f} n-grams"
+                said += f", answers by {parts}"
             if mixed := mix_line(artifact.folder):
                 said += f"; {mixed}"
             return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said

@@ -19,7 +19,8 @@ def layer() -> WidePart:
     kernel[USED] = [[1, -1], [0, 2], [0.5, 0]]
     made = WidePart(2)
     made.build()
-    made.learn(Machine(idf, kernel, np.array([0.25, 0], np.float32), np.zeros((0, 2), np.float32)))
+    bias, unseen = np.array([0.25, 0], np.float32), np.zeros((0, 2), np.float32)
+    made.learn(Machine(idf, kernel, bias, unseen), blend=(2.0, 0.5))
     return made
 
 
@@ -40,6 +41,13 @@ def test_logits_of_training_rows_are_taken_as_they_come():
     assert np.array_equal(layer()({"ngram_logits": given}), given)
 
 
+def test_a_blend_weighs_both_scores():
+    scores, counted = np.array([[1, -3], [4, 2]], np.float32)[:, None]
+    batch = {"ngram_logits": counted}
+    assert np.array_equal(layer().beside(scores, batch), [[4, -5]])
+    assert layer().factors() == [2, 0.5]
+
+
 def test_it_is_fixed():
     assert not layer().trainable_variables
-    assert len(layer().weights) == 3
+    assert len(layer().weights) == 4

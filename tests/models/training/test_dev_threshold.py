@@ -37,18 +37,23 @@ def job(threshold: Any, **changes: Any) -> Any:
     return finetuning(**{**settings, **changes})
 
 
-FEATURES = {"hidden_dim": 12, "num_layers": 1, "dropout": 0.1}
+HEADS = {
+    "tuned": {},
+    "frozen": {"feature_based": {"hidden_dim": 12, "num_layers": 1, "dropout": 0.1}},
+    # A blend of a network and n-grams, which is fitted before the threshold is chosen.
+    "blended": {"head_settings": {"threshold": "dev", "wide": True}},
+}
 
 
-@pytest.mark.parametrize("features", [None, FEATURES], ids=["tuned", "frozen"])
-def test_the_best_threshold_on_dev_is_the_trained_heads_own(tmp_path, features):
+@pytest.mark.parametrize("kind", HEADS)
+def test_the_best_threshold_on_dev_is_the_trained_heads_own(tmp_path, kind):
     dev, config = Sets(40, 2), tmp_path / CONFIG
 
     def micro_f1() -> float:
         said = [answer.text for answer in predict(tmp_path, tokenizer(), dev)]
         return scores(LabelSet(), dev.answers, said, ["micro_f1"])["micro_f1"]
 
-    train(job("dev", feature_based=features), tmp_path, Recorder())
+    train(job("dev", **HEADS[kind]), tmp_path, Recorder())
     head = json.loads(config.read_text("utf-8"))["head"]["multi_label_classification"]
     metrics = json.loads((tmp_path / METRICS).read_text("utf-8"))["threshold"]
     best = micro_f1()

@@ -1,4 +1,4 @@
-"""A wide part in training: what it begins with, what is kept, and resuming to the same bits."""
+"""A wide part in training: what it begins with, its blend, and resuming to the same bits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from models.answers.label import Label
-from models.evaluation.predict import predict
+from models.blend import EQUAL, fitted
+from models.evaluation.predict import RowPredictor, predict
 from models.evaluation.resampling import scores
 from models.heads.sequence_classification import SequenceClassification
 from models.layers.wide import WidePart
@@ -19,6 +20,7 @@ from models.linear_machine import Machine
 from models.protocols import Context
 from models.training.gradient import train
 from models.training.stage import Budget
+from models.training.trained_stage import load_stage
 from tests.models.training.memory import Rows, finetuning, tokenizer
 from tests.models.training.test_gradient import Killed, KillingAt, weights
 
@@ -62,6 +64,63 @@ def test_what_is_kept_is_not_below_counting_alone(trained):
     found = [answer.text for answer in predict(trained, tokenizer(), DEV)]
     selection = json.loads((trained / "metrics.json").read_text())["selection"]
     assert macro_f1(found) == selection["value"] >= macro_f1(counting_alone())
+
+
+@pytest.fixture(scope="module")
+def last(tmp_path_factory) -> Path:
+    """A stage that keeps its last weights."""
+    folder = tmp_path_factory.mktemp("wide") / "stage"
+    train(finetuning(**WIDE, select=None), folder)
+    return folder
+
+
+def test_the_network_learns_the_same_bits_as_with_nothing_beside_it(last, tmp_path):
+    train(finetuning(**WIDE | {"head_settings": {}}, select=None), tmp_path)
+    network = "network.safetensors"
+    assert (last / network).read_bytes() == (tmp_path / network).read_bytes()
+    output = load_file(tmp_path / HEAD)["output/kernel"]
+    assert np.array_equal(load_file(last / HEAD)["output/kernel"], output)
+
+
+def both_scores(stage: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the dev rows by the network of a stage, and by the n-grams beside it."""
+    found = []
+    for factors in ((1.0, 0.0), (0.0, 1.0)):
+        loaded = load_stage(stage, tokenizer())
+        head = loaded.objective("sequence_classification")
+        scorer = loaded.scorer("sequence_classification", head)
+        scorer.wide.blend.assign(factors)
+        outputs = RowPredictor(loaded.network, head, scorer, DEV, loaded.context).outputs()
+        found.append(np.stack([own["logits"] for (own,) in outputs]))
+    return found[0], found[1]
+
+
+def test_answers_are_by_the_blend_that_fits_the_dev_rows_best(last):
+    network, counted = both_scores(last)
+    labels = np.array([("high", "low").index(answer) for answer in DEV.answers])
+    factors = fitted(network, counted, labels)
+    kept = load_file(last / HEAD)["wide/blend"]
+    assert kept == pytest.approx(factors, abs=1e-3)
+    said = json.loads((last / "metrics.json").read_text())["blend"]
+    assert [said["network"], said["counted"]] == kept.tolist()
+    blended = kept[0] * network + kept[1] * counted
+    powers = np.exp(blended - blended.max(axis=1, keepdims=True))
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    for own, answer in zip(shares, predict(last, tokenizer(), DEV), strict=True):
+        assert list(answer.details.values()) == pytest.approx(own, abs=1e-5)
+
+
+@pytest.mark.usefixtures("untraced")
+def test_without_dev_rows_both_count_alike(tmp_path):
+    job = finetuning(
+        head_settings={"wide": True},
+        rows={"train": TRAIN},
+        budget=Budget("steps", 2),
+        select=None,
+    )
+    outcome = train(job, tmp_path)
+    assert load_file(tmp_path / HEAD)["wide/blend"].tolist() == list(EQUAL)
+    assert "blend" not in outcome.metrics
 
 
 def test_its_own_weights_stay_as_they_were_learned(trained):

@@ -45,6 +45,12 @@ def test_mended_answers_and_truncated_rows_are_counted(capsys):
     assert "1,200 training rows truncated (the longest has 340 tokens)" in line
 
 
+def test_a_stage_says_how_much_its_network_and_the_n_grams_beside_it_count(capsys):
+    notes = {"tokens_per_second": 9.0, "metrics": {"blend": {"network": 0.254, "counted": 1.0}}}
+    line = _line(capsys, "stage finetune", notes, steps=5)
+    assert "9 tokens/s, answers by 0.25 network + 1.00 n-grams" in line
+
+
 def test_tokens_say_how_many_of_the_names_in_them_are_linked(capsys):
     tokens = {"train": 20, "heldout": 4}
     assert "names" not in _line(capsys, "tokens notes", tokens=tokens)
