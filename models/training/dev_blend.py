@@ -69,7 +69,9 @@ class DevBlend:
         self._head.wide.count_once(self._scorer.wide, self._rows)
         outputs = [own for (own,) in self._predictor.outputs(go_on)]
         network, counted = (np.stack([own[of] for own in outputs]) for of in (NETWORK, COUNTED))
-        factors = fitted(network, counted, self._labels) if self.step else np.float32([0, 1])
+        factors = np.array([0, 1], np.float32)
+        if self.step:
+            factors = fitted(network, counted, self._labels)
         self._scorer.wide.blend.assign(factors)
         return factors[0] * network + factors[1] * counted
 
