@@ -9,10 +9,9 @@ Both machines are linear in x, so that one kernel holds their sum. Rows of a rar
 Where a row has a set of labels, each label has machines of its own, and an offset beside its
 factor, since nothing else says how often it is there.
 
-A machine is all but sure of the rows it was fitted to, so that nothing would be left to learn for a
-network beside it. The logits of a training row are therefore those of a machine that was fitted
-without any row of the same text. One factor makes logits of margins: that under which these fit the
-answers best.
+A machine is all but sure of the rows it was fitted to. The logits of a training row are therefore
+those of a machine that was fitted without any row of the same text. One factor makes logits of
+margins: that under which these fit the answers best.
 
 Reference:
     Joachims 1998, ECML; r_n: Wang and Manning 2012, "Baselines and Bigrams", 2.3 (there x is 0 or
