@@ -3,9 +3,8 @@
 TABLE is the ``table.json`` of a comparison by a command in docs/results.md. The labels of its
 recipe NAME, which has no wide part, are combined with those of a logistic regression on the cheap
 baseline's n-grams, whose C is chosen on the dev rows: as the mean of both log probabilities, as
-their weighted sum, whose two factors are those of the smallest cross-entropy of the dev rows, and
-by a logistic regression of both that learns on the dev rows. Prints mean and standard deviation
-over the seeds, on the rows that the comparison judged.
+their weighted sum (`models.blend`), and by a logistic regression of both that learns on the dev
+rows. Prints mean and standard deviation over the seeds, on the rows that the comparison judged.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 from corpora.prepared import PreparedRow
 from corpora.shards import TokenisedRows
 from models.answers.label import Label
+from models.blend import fitted
 from models.evaluation.ngram_features import PARTS, Grams, stacked
 from models.evaluation.predict import predict
 from models.evaluation.resampling import scores
@@ -72,18 +72,6 @@ def of_counts(
         )[facts["metric"]],
     )
     return {split: log_of(best.predict_proba(each)) for split, each in features.items()}
-
-
-def factors(network: np.ndarray, counts: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(2,) factors of both log probabilities under which their softmax fits the labels best."""
-    from scipy.optimize import minimize
-    from scipy.special import logsumexp
-
-    def loss(said: np.ndarray) -> float:
-        logits = said[0] * network + said[1] * counts
-        return float((logsumexp(logits, axis=1) - logits[np.arange(len(right)), right]).mean())
-
-    return minimize(loss, [0.5, 0.5], bounds=[(0.0, 5.0)] * 2).x
 
 
 def columns(rows: Sequence[PreparedRow]) -> list[list[str]]:
@@ -137,7 +125,7 @@ def compare(path: Path, network_name: str) -> None:
         found.setdefault("network", []).append(score(likeliest(network[split])))
         found.setdefault("mean", []).append(score(likeliest(network[split] + counts[split])))
         right = np.array([names.index(label) for label in labels["dev"]])
-        a, b = factors(network["dev"], counts["dev"], right)
+        a, b = fitted(network["dev"], counts["dev"], right)
         found.setdefault("weighted", []).append(
             score(likeliest(a * network[split] + b * counts[split]))
         )

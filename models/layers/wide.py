@@ -66,10 +66,6 @@ class WidePart(keras.layers.Layer):
         """The blend of a network's scores (B, N) and the n-grams'."""
         return self.blend[0] * scores + self.blend[1] * self(batch)
 
-    def factors(self) -> list[float]:
-        """The blend's two factors, the network's first."""
-        return ops.convert_to_numpy(self.blend).tolist()
-
     def learn(self, machine: Machine, blend: Sequence[float] = EQUAL) -> None:
         """Take over what was learned, and factors to begin with."""
         self.idf.assign(machine.idf)

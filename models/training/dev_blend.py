@@ -47,25 +47,25 @@ class DevBlend:
         self._labels = head.known_labels(rows)
         self.step = 0
 
-    def fit(self, go_on: Callable[[], None] = lambda: None) -> dict[str, float]:
-        """Fit; returns the factors {network, counted}.
+    def fit(self) -> dict[str, float]:
+        """Fit; returns the factors {network, counted}."""
+        factors, _ = self._blended()
+        return dict(zip((NETWORK, COUNTED), factors.tolist(), strict=True))
+
+    def answers(self, go_on: Callable[[], None]) -> list[Answer]:
+        """Fit; returns an answer for each row, in the rows' order.
 
         Args:
             go_on: Called after each batch; may raise to stop.
         """
-        self._blended(go_on)
-        return dict(zip((NETWORK, COUNTED), self._scorer.wide.factors(), strict=True))
-
-    def answers(self, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
-        """Fit; returns an answer for each row, in the rows' order."""
-        said = self._scorer.said(self._blended(go_on))
+        said = self._scorer.said(self._blended(go_on)[1])
         return [
             self._head.answer(self._rows, row, [{name: of[row] for name, of in said.items()}])
             for row in range(len(self._rows))
         ]
 
-    def _blended(self, go_on: Callable[[], None]) -> np.ndarray:
-        """(rows, N) float32 scores under the blend that fits best."""
+    def _blended(self, go_on: Callable[[], None] = lambda: None) -> tuple[np.ndarray, np.ndarray]:
+        """The factors that fit best, and the (rows, N) float32 scores under them."""
         self._head.wide.count_once(self._scorer.wide, self._rows)
         outputs = [own for (own,) in self._predictor.outputs(go_on)]
         network, counted = (np.stack([own[of] for own in outputs]) for of in (NETWORK, COUNTED))
@@ -73,7 +73,7 @@ class DevBlend:
         if self.step:
             factors = fitted(network, counted, self._labels)
         self._scorer.wide.blend.assign(factors)
-        return factors[0] * network + factors[1] * counted
+        return factors, factors[0] * network + factors[1] * counted
 
 
 def dev_blend(

@@ -45,7 +45,6 @@ def test_a_blend_weighs_both_scores():
     scores, counted = np.array([[1, -3], [4, 2]], np.float32)[:, None]
     batch = {"ngram_logits": counted}
     assert np.array_equal(layer().beside(scores, batch), [[4, -5]])
-    assert layer().factors() == [2, 0.5]
 
 
 def test_it_is_fixed():
