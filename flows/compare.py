@@ -22,6 +22,7 @@ def compare(
     equal: str | None = None,
     contrasts: list[str] | None = None,
     variants: list[str] | None = None,
+    accept_code_change: list[str] | None = None,
 ) -> dict:
     """Run recipes over seeds, shared steps once, and test the differences.
 
@@ -40,11 +41,14 @@ def compare(
             ``cheap_baseline``; by default every recipe against the first and the cheap baseline.
         variants: Further participants: each recipe with other settings, as ``NAME:a.b=c``. One of
             RECIPE is called ``RECIPE-NAME``.
+        accept_code_change: Stages to reuse although the code that made them has changed since.
 
     Returns:
         The table, as stored in ``table.json``.
     """
-    entries = entries_of(recipes, overrides or [], smoke, seeds, variants or [])
+    entries = entries_of(
+        recipes, overrides or [], smoke, seeds, variants or [], accept_code_change or []
+    )
     check_equal(entries, equal)
     pairs = contrasts_of(entries, contrasts)
     runs: dict[str, list[SeedRun]] = {}

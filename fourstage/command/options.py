@@ -40,6 +40,17 @@ def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
     )
 
 
+def add_accept_code_change(parser: ArgumentParser) -> None:
+    """``--accept-code-change STAGE``."""
+    parser.add_argument(
+        "--accept-code-change",
+        action="append",
+        default=[],
+        metavar="STAGE",
+        help="reuse a finished stage although the code that made it has changed; recorded",
+    )
+
+
 def add_init(parser: ArgumentParser) -> None:
     """``--init ADDRESS``, a pre-trained network."""
     parser.add_argument(

@@ -31,9 +31,9 @@ def run_entry(entry: Entry, seed: int) -> SeedRun:
     if found is None:
         say(f"{entry.name} at seed {seed}")
         with open_run(plan) as run:
+            run.accept_code_change(entry.accepted)
             run.make_all(*SCORES)
-        found = _finished(plan, seed)
-    assert found is not None, "an evaluation that was just made"
+        found = SeedRun(plan, seed, run.made)
     return found
 
 
@@ -47,6 +47,7 @@ def searched(entry: Entry) -> Entry:
         return entry
     say(f"{entry.name}: search")
     with open_run(plan) as run:
+        run.accept_code_change(entry.accepted)
         table = choose(run, entry.recipe, entry.overrides, entry.smoke, entry.seeds[0])
         show_search(run, table)
     chosen = table["points"][table["chosen"]]["settings"]

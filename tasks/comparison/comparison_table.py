@@ -251,6 +251,9 @@ def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | N
     for entry in entries:
         if len(entry.seeds) > 1 and entry.seeds_from != _first_stage(entry):
             of.setdefault(_shared(entry), []).append(entry.name)
+        if entry.accepted:
+            note = "accepted as made by other code, where there is one: "
+            of.setdefault(note + ", ".join(entry.accepted), []).append(entry.name)
     notes = [f"{', '.join(names)}: {note}" for note, names in of.items()]
     if equal and any(entry.smoke for entry in entries):
         notes.append(f"--smoke: budgets are as small as can be, --equal {equal} changes nothing")

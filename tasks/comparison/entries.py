@@ -17,6 +17,7 @@ def entries_of(
     smoke: bool = False,
     seeds: Sequence[int] | None = None,
     variants: Sequence[str] = (),
+    accepted: Sequence[str] = (),
 ) -> list[Entry]:
     """Turn recipes into entries, and check before any work that they can be compared.
 
@@ -26,8 +27,10 @@ def entries_of(
         smoke: Whether to keep only their structure, at size tiny, on embedded data.
         seeds: Seeds that replace the recipes' own.
         variants: ``NAME:a.b=c`` settings of further entries, each recipe's own after it.
+        accepted: Stages to reuse although their code has changed, where a recipe has them.
 
     Raises:
+        UnknownNameError: An accepted stage is in no recipe.
         RecipeError: Two recipes share a name, none answers rows, or they have different rows or
             probes. A recipe that answers none beside others that do has its losses in the table.
     """
@@ -35,6 +38,7 @@ def entries_of(
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}
     contexts = False
+    there: dict[str, None] = {}  # stages of all recipes
     probed: dict[tuple[tuple[str, str], ...], str] = {}
     participants = [
         (recipe, settings)
@@ -54,6 +58,8 @@ def entries_of(
             labelled = (resolved.finetune and resolved.finetune.dataset) or "no dataset"
             asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
         contexts |= bool(resolved.word_in_context or resolved.prototypes)
+        stages = [stage.name for stage in resolved.stages]
+        there |= dict.fromkeys(stages)
         entries.append(
             Entry(
                 resolved.name,
@@ -63,8 +69,12 @@ def entries_of(
                 tuple(seeds or resolved.seeds),
                 resolved.seeds_from or resolved.stages[0].name,
                 resolved.seeds_together or len(seeds or resolved.seeds),
+                accepted=tuple(name for name in accepted if name in stages),
             )
         )
+    for name in accepted:
+        if name not in there:
+            raise UnknownNameError("--accept-code-change", name, "a stage of a recipe", there)
     if not asked and not contexts:
         raise RecipeError(
             f"{', '.join(entry.name for entry in entries)}: compare needs a stage finetune,"

@@ -27,6 +27,7 @@ class Entry:
         seeds_from: Name of the first stage that differs between seeds.
         together: Number of seeds that share the stages before it.
         search: Table of the recipe's search, if it has one; `overrides` hold what it chose.
+        accepted: Stages of it that are reused although the code that made them has changed.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Entry:
     seeds_from: str
     together: int
     search: Mapping[str, Any] | None = None
+    accepted: tuple[str, ...] = ()
 
 
 # Kinds of the steps that a comparison reads.

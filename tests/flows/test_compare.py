@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fourstage.digests import digest
 
 RECIPE = """
 name: {name}
@@ -67,7 +70,7 @@ def test_two_recipes_over_two_seeds_share_what_is_the_same_and_go_on_where_they_
     table = _compare(home, short, long)
 
     stages = list((home / "store" / "stage").glob("*/manifest.json"))
-    names = sorted(json.loads(path.read_text())["name"] for path in stages)
+    names = sorted(map(_named, stages))
     assert names == [
         "stage domain",
         *["stage finetune"] * 4,
@@ -112,3 +115,32 @@ def test_two_recipes_over_two_seeds_share_what_is_the_same_and_go_on_where_they_
     one, other = (recipe["pretraining"]["tokens"] for recipe in equal["recipes"])
     assert other == pytest.approx(one, rel=0.15)
     assert equal["digest"] != table["digest"]
+
+    # Made by other code, a stage that is accepted is not trained again; all else is.
+    (general,) = (path for path in stages if _named(path) == "stage general")
+    _leave_as_made_by_other_code(general)
+    accepted = _compare(home, short, "--seeds", "1", "--accept-code-change", "general")
+    (after_it,), first = accepted["recipes"], table["recipes"][0]
+    for metric, score in after_it["metrics"].items():
+        assert score["values"] == first["metrics"][metric]["values"][:1]
+    told = "short: accepted as made by other code, where there is one: general"
+    assert told in accepted["notes"]
+    names = sorted(map(_named, (home / "store" / "stage").glob("*/manifest.json")))
+    assert names == ["stage finetune", "stage general"]
+
+
+def _named(path: Path) -> str:
+    return json.loads(path.read_text())["name"]
+
+
+def _leave_as_made_by_other_code(kept: Path) -> None:
+    """Remove all that was trained and measured but one stage, whose code becomes another."""
+    for path in kept.parents[2].glob("*/*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        if path == kept:
+            manifest["preimage"]["code"] = "0" * 64
+            manifest["key"] = digest(manifest["preimage"])
+            path.write_text(json.dumps(manifest))
+            path.parent.rename(path.parent.with_name(manifest["key"]))
+        elif manifest["kind"] in ("stage", "probe", "measurement", "evaluation", "package"):
+            shutil.rmtree(path.parent)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
-from fourstage.command.options import add_json, add_recipe
+from fourstage.command.options import add_accept_code_change, add_json, add_recipe
 from fourstage.command.output import only_results, print_line, print_table
 from fourstage.command.required_servers import require_servers
 from fourstage.settings import make_home
@@ -41,6 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         " no-domain:stages.domain= leaves that stage out. A NAME may come again, with one more"
         " setting",
     )
+    add_accept_code_change(parser)
 
 
 def handle(options: Namespace) -> int:
@@ -62,6 +63,7 @@ def handle(options: Namespace) -> int:
             options.equal,
             options.contrast,
             options.variant,
+            options.accept_code_change,
         )
         print_object(table)
     if not options.json:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fourstage.command.embedded_prefect import prefect_ready
-from fourstage.command.options import add_json, add_recipe
+from fourstage.command.options import add_accept_code_change, add_json, add_recipe
 from fourstage.command.output import only_results
 from fourstage.command.required_servers import require_servers
 from fourstage.errors import ContractViolation, GateRefused
@@ -31,13 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="continue from the last run on new data, as each stage's key 'refresh' says",
     )
-    parser.add_argument(
-        "--accept-code-change",
-        action="append",
-        default=[],
-        metavar="STAGE",
-        help="reuse a finished stage although the code that made it has changed; recorded",
-    )
+    add_accept_code_change(parser)
 
 
 def handle(options: Namespace) -> int:
