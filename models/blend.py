@@ -3,9 +3,9 @@
     scores = b_0 · those of the network + b_1 · those of counted n-grams
 
 The factors have the largest posterior density: the likelihood of the rows' labels, by a softmax of
-the scores or, where a row has a set of labels, by a sigmoid of each; times a normal distribution
-around `EQUAL` with standard deviation `DEVIATION`. Few rows so leave both near `EQUAL`, where
-they are without any.
+the scores or, where a row has a set of labels, by a sigmoid of each; or of their numbers, which lie
+around the scores with deviation 1; times a normal distribution around `EQUAL` with standard
+deviation `DEVIATION`. Few rows so leave both near `EQUAL`, where they are without any.
 
 Reference:
     Genest and Zidek 1986, Statistical Science 1(1), 3.3: the logarithmic opinion pool. A factor
@@ -27,14 +27,18 @@ def fitted(network: np.ndarray, counted: np.ndarray, labels: np.ndarray) -> np.n
     Args:
         network: (rows, N) scores of the network.
         counted: (rows, N) scores of the n-grams.
-        labels: (rows,) label ids, -1 for none; or of sets (rows, N), 1 where a row has the label
-            and 0 where it has not, -1 throughout for none.
+        labels: (rows,) label ids, -1 for none; of sets (rows, N), 1 where a row has the label and
+            0 where it has not, -1 throughout for none; or (rows,) float, numbers, NaN for none.
     """
     from scipy.optimize import minimize
 
-    known = labels >= 0 if labels.ndim == 1 else labels[:, 0] >= 0
+    if labels.dtype.kind == "f":
+        known, nats = np.isfinite(labels), _of_numbers
+    elif labels.ndim == 1:
+        known, nats = labels >= 0, _of_labels
+    else:
+        known, nats = labels[:, 0] >= 0, _of_sets
     both = np.stack([network[known], counted[known]]).astype(np.float64)  # (2, rows, N)
-    nats = _of_labels if labels.ndim == 1 else _of_sets
 
     def loss(factors: np.ndarray) -> tuple[float, np.ndarray]:
         found, slope = nats(np.tensordot(factors, both, axes=1), labels[known])
@@ -63,3 +67,9 @@ def _of_sets(scores: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]
 
     nats = np.logaddexp(0.0, np.where(labels > 0, -scores, scores))
     return float(nats.sum()), expit(scores) - labels
+
+
+def _of_numbers(scores: np.ndarray, numbers: np.ndarray) -> tuple[float, np.ndarray]:
+    """Half the sum of the squared errors, and its slope on the scores (rows, 1)."""
+    slope = scores - numbers[:, None]
+    return float(np.square(slope).sum()) / 2, slope

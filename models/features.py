@@ -13,6 +13,7 @@ TOKEN_IDS = "token_ids"  # (B, T) int32
 SEGMENT_IDS = "segment_ids"  # (B, T) int32
 TASK_IDS = "task_ids"  # (B,) int32, pre-training task of each row (ERNIE 2.0)
 MODES = "modes"  # (B,) int32, which tokens of each row see which (`models.modes.Mode`)
+ADDED_VECTORS = "added_vectors"  # (B, T, D) float32, what a head adds to each, in its length
 PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = token, 0 = padding
 READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read; summary first
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict

@@ -49,16 +49,20 @@ class Machine:
         kernel: (buckets, N) float32.
         bias: (N,) float32.
         unseen: (rows, N) float32, logits of the training rows by machines that have not seen them.
+        alike: (A, N) float32, weights of how alike two texts are (`models.layers.wide_number`), or
+            None.
     """
 
     idf: np.ndarray
     kernel: np.ndarray
     bias: np.ndarray
     unseen: np.ndarray
+    alike: np.ndarray | None = None
 
     def write(self, folder: Path) -> None:
         """Write it to a folder, as safetensors."""
-        save_file(asdict(self), folder / _FILE)
+        there = {name: part for name, part in asdict(self).items() if part is not None}
+        save_file(there, folder / _FILE)
 
     @classmethod
     def read(cls, folder: Path) -> Machine:
@@ -79,20 +83,20 @@ def learned(
         groups: (rows,) rows of equal value are of one text, which is seen as a whole or not at all.
         kinds: Into how many equal parts the buckets fall; each is brought to length 1 by itself.
     """
-    idf = _idf(counts)
-    features = _weighted(counts, idf, kinds)
+    idf = inverse_frequency(counts)
+    features = weighted(counts, idf, kinds)
     separated, calibrated = (_separated, _factor) if labels.ndim == 1 else (_each, _platt)
     kernel, bias = separated(counts, features, labels, num_labels)
-    _, number = np.unique(np.asarray(groups, object), return_inverse=True)
-    order = np.random.default_rng(0).permutation(number.max() + 1)
-    fold = order[number] % FOLDS
+    fold = folds_of(groups)
     margins = np.zeros((len(labels), num_labels))
-    for own in np.unique(fold) if number.max() else ():  # of one text nothing is held out
+    for own in np.unique(fold):
         held, rest = np.flatnonzero(fold == own), np.flatnonzero(fold != own)
-        of_fold = _idf(counts[rest])
-        learning = _weighted(counts[rest], of_fold, kinds)
+        if not len(rest):
+            continue  # of one text nothing is held out
+        of_fold = inverse_frequency(counts[rest])
+        learning = weighted(counts[rest], of_fold, kinds)
         parts = separated(counts[rest], learning, labels[rest], num_labels)
-        margins[held] = _weighted(counts[held], of_fold, kinds) @ parts[0] + parts[1]
+        margins[held] = weighted(counts[held], of_fold, kinds) @ parts[0] + parts[1]
     factor, offset = calibrated(margins, labels)
     return Machine(
         idf.astype(np.float32),
@@ -102,15 +106,31 @@ def learned(
     )
 
 
-def _idf(counts: Any) -> np.ndarray:
-    """(buckets,) ln((1 + rows) / (1 + rows with the bucket)) + 1."""
+def folds_of(groups: Sequence[Any]) -> np.ndarray:
+    """(rows,) which of the `FOLDS` each row is held out in, with all rows of its text.
+
+    Args:
+        groups: (rows,) rows of equal value are of one text.
+    """
+    _, number = np.unique(np.asarray(groups, object), return_inverse=True)
+    order = np.random.default_rng(0).permutation(number.max() + 1)
+    return order[number] % FOLDS
+
+
+def inverse_frequency(counts: Any, seen: int = SEEN) -> np.ndarray:
+    """(buckets,) ln((1 + rows) / (1 + rows with the bucket)) + 1; 0 for one that too few have.
+
+    Args:
+        counts: (rows, buckets) sparse.
+        seen: Rows that a bucket must occur in.
+    """
     rows_with = np.bincount(counts.indices, minlength=counts.shape[1])
     # min: keep some even if every text is unique.
-    kept = rows_with >= min(SEEN, rows_with.max(initial=0))
+    kept = rows_with >= min(seen, rows_with.max(initial=0))
     return np.where(kept, np.log((1 + counts.shape[0]) / (1 + rows_with)) + 1, 0.0)
 
 
-def _weighted(counts: Any, idf: np.ndarray, kinds: int) -> Any:
+def weighted(counts: Any, idf: np.ndarray, kinds: int) -> Any:
     """(rows, buckets) sparse TF-IDF, each kind of a row of length 1."""
     made = counts.copy()
     made.data = (1 + np.log(counts.data)) * idf[counts.indices]

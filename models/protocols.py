@@ -34,6 +34,7 @@ class Capability(StrEnum):
     ENTITIES = "entities"  # reads entity_ids, which say what a text's names mean
     STATIC = "static"  # a word's vector is the same whatever stands around it
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
+    ADDED_VECTORS = "added_vectors"  # reads added_vectors, which a head adds to its tokens' own
     MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
     POOLED_OUTPUT = "pooled_output"  # one vector per row
     MATCHED_PAIRS = "matched_pairs"  # an objective's rows say whose picture is their caption's own

@@ -35,7 +35,7 @@ from models.metrics import PERPLEXITY
 HEADS = {  # the head for each kind of answer, with its settings
     "label": ("sequence_classification", "{dropout: 0.0, wide: true}"),
     "label_set": ("multi_label_classification", "{dropout: 0.0, threshold: dev, wide: true}"),
-    "number": ("sequence_regression", "{dropout: 0.0}"),
+    "number": ("sequence_regression", "{dropout: 0.0, wide: true}"),
     "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
     "extract": ("span_extraction", "{}"),
     "choice": ("multiple_choice", "{dropout: 0.0}"),
@@ -43,6 +43,7 @@ HEADS = {  # the head for each kind of answer, with its settings
 }
 IN_PARTS = ("spans", "extract")  # whose long rows are read in parts, not truncated
 SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from one vector a row
+TOLD = ("label", "number", "choice")  # of two texts, which tokens they share
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # fixed seconds of a run
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
@@ -512,6 +513,9 @@ def _settings(rows: Survey | None, shape: Shape) -> str:
         settings = settings.replace("TARGET", str(_target_length(rows)))
     if shape.summary != "network" and kind in SUMMED_UP:
         settings = settings.replace("}", f", summary: {shape.summary}}}")
+    two = kind in TOLD and rows and ("text_pair" in rows.source["fields"] or kind == "choice")
+    if two and "added_vectors" in provided(shape.family):
+        settings = settings.replace("}", ", shared_tokens: true}")
     return settings
 
 

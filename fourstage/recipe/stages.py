@@ -132,14 +132,18 @@ class StageResolution:
             self._compatible(at, objectives, head, alternate)
         if head:
             self._check_wide(f"{at}.head.{head}.wide", head, head_settings)
+            if head_settings.get("shared_tokens"):
+                self._check_shared_tokens(f"{at}.head.{head}.shared_tokens", stage)
             self._check_exclusive(f"{at}.head.{head}", head, head_settings, head_defaults)
         trains_itself = self._trains_itself(at, stage, objectives)
         dataset = self._dataset(at, stage)
         if head and dataset:
             wanted = catalogue.answers_name(head, self.ledger.folders)
             self.ledger.answers(f"{at}.head", dataset, wanted, head)
-            if catalogue.literals("heads", head, self.ledger.folders).get("EMBEDS"):
-                self.ledger.pairs(f"{at}.head", dataset, head)
+            embeds = catalogue.literals("heads", head, self.ledger.folders).get("EMBEDS")
+            shares = head_settings.get("shared_tokens") and wanted in ("label", "number")
+            if embeds or shares:
+                self.ledger.pairs(f"{at}.head", dataset, "shared_tokens" if shares else head)
         teachers = self._teachers(at, objectives)
         starts_from = resolve_starts(self.ledger, i, stage, self.network, self._networks)
         self._networks[name] = self.network
@@ -557,6 +561,23 @@ class StageResolution:
                 place,
                 f"expected true, got false: family {family!r} has no network, so nothing else"
                 f" could tell rows apart. Write head: {{{head}: {{wide: true}}}}",
+            )
+
+    def _check_shared_tokens(self, place: str, stage: Stage) -> None:
+        """Refuse to add vectors to a network that reads none, or that is not trained."""
+        folders, need = self.ledger.folders, "added_vectors"
+        if need not in catalogue.provided(self.network.family, folders):
+            able = ", ".join(catalogue.providing(need, folders=folders))
+            self.ledger.fault(
+                place,
+                f"expected false, got true: family {self.network.family!r} can't be told which"
+                f" tokens two texts share. These can: {able}",
+            )
+        if stage.feature_based is not None:
+            self.ledger.fault(
+                place,
+                "expected false with feature_based, got true: a frozen network does not learn what"
+                " shared tokens mean; leave one of them out",
             )
 
     def _check_exclusive(

@@ -19,7 +19,7 @@ from typing import Any
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from models.layers.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "encoder_decoder", "generation")
+PROVIDES = ("bidirectional", "encoder_decoder", "generation", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

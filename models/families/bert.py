@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "added_vectors")
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
     "mini": {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024},

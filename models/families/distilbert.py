@@ -13,7 +13,7 @@ from __future__ import annotations
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional",)
+PROVIDES = ("bidirectional", "added_vectors")
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
     "base": {"num_layers": 6, "hidden_dim": 768, "num_heads": 12, "intermediate_dim": 3072},

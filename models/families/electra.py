@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments")
+PROVIDES = ("bidirectional", "segments", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

@@ -32,7 +32,7 @@ from models.layers.attention import bias_from_padding
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output", "entities")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "entities", "added_vectors")
 TABLES = {"entities": ("num_entities", "entity_dim")}  # starts from a stage's vectors: rows, width
 SIZES = {
     "tiny": {

@@ -16,7 +16,7 @@ from models.layers.causal import CausalTransformer
 from models.layers.transformer import TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("causal", "generation")
+PROVIDES = ("causal", "generation", "added_vectors")
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
     "base": {"num_layers": 12, "hidden_dim": 768, "num_heads": 12, "intermediate_dim": 3072},

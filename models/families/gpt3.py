@@ -31,7 +31,7 @@ from models.layers.embedding import positions_of_tokens
 from models.layers.transformer import TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("causal", "generation")
+PROVIDES = ("causal", "generation", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

@@ -31,7 +31,7 @@ from models.layers.transformer import TransformerConfig
 from models.layers.two_streams import TwoStreams
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "regions", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 1,

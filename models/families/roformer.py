@@ -18,7 +18,7 @@ from models.layers.rotary_block import RotaryBlock
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments")
+PROVIDES = ("bidirectional", "segments", "added_vectors")
 EVEN_HEADS = True  # the numbers of a head are turned in pairs
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},

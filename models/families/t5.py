@@ -29,7 +29,7 @@ from models.layers.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from models.layers.relative_bias import RelativeBias
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "encoder_decoder", "generation")
+PROVIDES = ("bidirectional", "encoder_decoder", "generation", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

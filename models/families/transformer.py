@@ -24,7 +24,7 @@ from models.layers.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from models.layers.projection import Projection
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "encoder_decoder", "generation")
+PROVIDES = ("bidirectional", "encoder_decoder", "generation", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

@@ -35,7 +35,7 @@ from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.protocols import Capability
 
-PROVIDES = ("causal", "generation", "memory")
+PROVIDES = ("causal", "generation", "memory", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

@@ -28,7 +28,7 @@ from models.layers.transformer import TextTransformer, TransformerConfig
 from models.modes import Mode
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output", "modes", "generation")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "modes", "generation", "added_vectors")
 SIZES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
     "base": {"num_layers": 12, "hidden_dim": 768, "num_heads": 12, "intermediate_dim": 3072},

@@ -29,7 +29,7 @@ from models.layers.regions import RegionEmbedding, Regions
 from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "regions", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

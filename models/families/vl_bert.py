@@ -28,7 +28,7 @@ import numpy as np
 
 from models import features as keys
 from models.keras_ops import ops
-from models.layers.embedding import row_of
+from models.layers.embedding import row_of, with_added
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
 from models.layers.regions import Regions, with_whole
@@ -36,7 +36,7 @@ from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.layers.slices import part
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
+PROVIDES = ("bidirectional", "segments", "pooled_output", "regions", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,
@@ -151,6 +151,7 @@ class VLBert(SingleStream):
             more=self.region_text_norm(seen),
             training=training,
         )
+        x = with_added(x, features)
         if visual is None:
             return x
         rows = (

@@ -30,7 +30,7 @@ from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.summary import LAST
 from models.protocols import Capability
 
-PROVIDES = ("bidirectional", "segments", "memory", "two_streams")
+PROVIDES = ("bidirectional", "segments", "memory", "two_streams", "added_vectors")
 SIZES = {
     "tiny": {
         "num_layers": 2,

@@ -18,6 +18,7 @@ from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
+from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
@@ -127,7 +128,7 @@ class MultiLabelClassification:
             self.dropout,
             self._balanced() if self.class_weights == "balanced" else None,
             summary=self.summary,
-            wide=self.wide is not None,
+            wide=WidePart(len(self.context.label_names)) if self.wide else None,
         )
 
     def learn(self, scorer: _MultiLabelClassificationScorer) -> None:

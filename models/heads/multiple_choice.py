@@ -48,6 +48,7 @@ class MultipleChoice:
         context: The stage's constants.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row, as in `sequence_classification`.
+        shared_tokens: Whether the network is told which tokens a text and a choice share, as there.
 
     Raises:
         ContractViolation: Training rows' answers are not numbers of their choices.
@@ -57,7 +58,14 @@ class MultipleChoice:
     chooses = CHOOSES
     targets = (keys.LABELS,)
 
-    def __init__(self, context: Context, *, dropout: float = 0.1, summary: str = "network"):
+    def __init__(
+        self,
+        context: Context,
+        *,
+        dropout: float = 0.1,
+        summary: str = "network",
+        shared_tokens: bool = False,
+    ):
         check_known("head.multiple_choice.summary", summary, "a summary", SUMMARIES)
         if context.rows is not None:
             right = [_label(context.rows, row) >= 0 for row in range(len(context.rows))]
@@ -65,6 +73,7 @@ class MultipleChoice:
         self.context = context
         self.dropout = dropout
         self.summary = summary
+        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; its length is that of all its pairs.
@@ -103,7 +112,9 @@ class MultipleChoice:
 
     def attach(self, network: Any) -> _MultipleChoiceScorer:
         """The head: a pooler if the network has none, dropout and one dense layer."""
-        return _MultipleChoiceScorer(network, self.dropout, self.summary)
+        return _MultipleChoiceScorer(
+            network, self.dropout, summary=self.summary, special_ids=self.special_ids
+        )
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
@@ -134,8 +145,8 @@ def _label(rows: TokenisedRows, row: int) -> int:
 class _MultipleChoiceScorer(RowScorer):
     """One logit per choice; the loss is a mean over rows."""
 
-    def __init__(self, network: Any, dropout: float, summary: str):
-        super().__init__(network, "multiple_choice", 1, dropout, summary=summary)
+    def __init__(self, network: Any, dropout: float, **reading: Any):
+        super().__init__(network, "multiple_choice", 1, dropout, **reading)
         self.build()
 
     def prepare(self, batch: dict, training: bool) -> dict:
@@ -147,7 +158,7 @@ class _MultipleChoiceScorer(RowScorer):
         # A pair that only fills up a row has one token, because attention to none is not defined.
         first = ops.arange(ops.shape(mask)[2]) == 0
         batch[keys.PADDING_MASK] = ops.where(first, 1, batch[keys.PADDING_MASK])
-        return batch
+        return super().prepare(batch, training)
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, C); without labels, only the logits."""

@@ -17,6 +17,7 @@ from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
+from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
@@ -42,6 +43,8 @@ class SequenceClassification:
         summary: What the head reads of a row: ``network``, what its family's paper reads, such as
             [CLS] or the last token; ``mean`` or ``max`` of all tokens, or ``both``.
         wide: Whether counted n-grams answer beside the network (`models.layers.wide`).
+        shared_tokens: Whether the network is told which tokens the other text of a pair has, too
+            (`models.layers.shared_tokens`).
         symmetric: Read each pair in both orders, which are two examples in training and whose
             probabilities are averaged in predictions. GPT adds the vectors of both instead. Not
             with `wide`.
@@ -62,6 +65,7 @@ class SequenceClassification:
         dropout: float = 0.1,
         summary: str = "network",
         wide: bool = False,
+        shared_tokens: bool = False,
         symmetric: bool = False,
     ):
         check_known("head.sequence_classification.summary", summary, "a summary", SUMMARIES)
@@ -82,6 +86,7 @@ class SequenceClassification:
         self.class_weights = class_weights
         self.dropout = dropout
         self.summary = summary
+        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
         self.wide = WideRows(context, self.known_labels) if wide else None
         self.learns_first = wide
 
@@ -120,7 +125,8 @@ class SequenceClassification:
             self.dropout,
             label_weights,
             summary=self.summary,
-            wide=self.wide is not None,
+            wide=WidePart(len(self.context.label_names)) if self.wide else None,
+            special_ids=self.special_ids,
         )
 
     def learn(self, scorer: _SequenceClassificationScorer) -> None:

@@ -18,9 +18,12 @@ from fourstage.errors import check_known
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, in_orders, row_index
+from models.inputs.wide_numbers import WideNumbers
+from models.inputs.wide_rows import check_can_tell
 from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
+from models.layers.wide_number import WideNumber
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
@@ -28,6 +31,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 ANSWERS = "number"
+WIDE = True  # it can answer by counted n-grams alone
 
 
 class SequenceRegression:
@@ -43,6 +47,10 @@ class SequenceRegression:
         context: The stage's constants.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row, as in `sequence_classification`.
+        wide: Whether counted n-grams answer beside the network (`models.layers.wide_number`): those
+            of a text, or how alike those of a pair are.
+        shared_tokens: Whether the network is told which tokens the other text of a pair has, too
+            (`models.layers.shared_tokens`).
         symmetric: Read each pair in both orders, which are two examples in training and whose
             numbers are averaged in predictions.
 
@@ -60,18 +68,23 @@ class SequenceRegression:
         *,
         dropout: float = 0.1,
         summary: str = "network",
+        wide: bool = False,
+        shared_tokens: bool = False,
         symmetric: bool = False,
     ):
         check_known("head.sequence_regression.summary", summary, "a summary", SUMMARIES)
         self.context = context
         self.dropout = dropout
         self.summary = summary
+        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
         self.symmetric = symmetric
         # Without training rows, mean and deviation come with the weights.
         self.scale = (0.0, 1.0)
         if context.rows is not None:
             numbers = training_numbers("sequence_regression", context.rows)
             self.scale = float(numbers.mean()), float(numbers.std())
+        self.wide = WideNumbers(context, self.known_labels) if wide else None
+        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; a pair twice if its order does not matter."""
@@ -84,15 +97,38 @@ class SequenceRegression:
         """Rows and their numbers, NaN for a row without one."""
         numbers = single_precision([corpus.answers[row] for row in entries["row"].tolist()])
         framed = framed_rows(corpus, entries["row"], self.context, entries["swapped"])
-        return framed | {keys.NUMBER_LABELS: numbers}
+        batch = framed | {keys.NUMBER_LABELS: numbers}
+        return batch if self.wide is None else batch | self.wide.features(corpus, entries["row"])
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""
         return batch
 
     def attach(self, network: Any) -> _SequenceRegressionScorer:
-        """The head: a pooler if the network has none, dropout and one dense layer."""
-        return _SequenceRegressionScorer(network, self.dropout, self.summary, *self.scale)
+        """The head: a pooler if the network has none, dropout and one dense layer.
+
+        Raises:
+            RecipeError: The family has no network, and there is no wide part, either.
+        """
+        check_can_tell("sequence_regression", self.wide, network)
+        return _SequenceRegressionScorer(
+            network,
+            self.dropout,
+            *self.scale,
+            summary=self.summary,
+            wide=WideNumber() if self.wide else None,
+            special_ids=self.special_ids,
+        )
+
+    def learn(self, scorer: _SequenceRegressionScorer) -> None:
+        """Learn the wide part, if there is one."""
+        if self.wide is not None:
+            self.wide.teach(scorer)
+
+    def known_labels(self, rows: TokenisedRows) -> np.ndarray:
+        """(rows,) numbers in deviations of the training rows', NaN for none."""
+        mean, deviation = self.scale
+        return (single_precision(rows.answers).astype(np.float64) - mean) / deviation
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -110,8 +146,8 @@ class SequenceRegression:
 class _SequenceRegressionScorer(RowScorer):
     """One number per row; the loss is a mean over rows."""
 
-    def __init__(self, network: Any, dropout: float, summary: str, mean: float, deviation: float):
-        super().__init__(network, "sequence_regression", 1, dropout, summary=summary)
+    def __init__(self, network: Any, dropout: float, mean: float, deviation: float, **reading: Any):
+        super().__init__(network, "sequence_regression", 1, dropout, **reading)
         self.initial = {"mean": mean, "deviation": deviation}
         self.build()
 
@@ -132,12 +168,11 @@ class _SequenceRegressionScorer(RowScorer):
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, and the numbers (B,); without correct numbers, only the numbers."""
-        scores = self.row_scores(batch, outputs, training)[:, 0]  # (B,), in standard deviations
-        # JAX takes no variables in some operations.
-        mean, deviation = map(ops.convert_to_tensor, (self.mean, self.deviation))
-        predictions = {keys.NUMBERS: scores * deviation + mean}
+        found = self.row_scores(batch, outputs, training)  # (B, 1), in standard deviations
+        predictions, scores = self.said(found), found[:, 0]
         if keys.NUMBER_LABELS not in batch:
             return {}, predictions
+        mean, deviation = map(ops.convert_to_tensor, (self.mean, self.deviation))
         numbers = batch[keys.NUMBER_LABELS]
         known = ops.isfinite(numbers)
         weights = ops.cast(known, "float32")
@@ -145,6 +180,12 @@ class _SequenceRegressionScorer(RowScorer):
         wanted = (ops.where(known, numbers, mean) - mean) / deviation
         squares = ops.square(scores - wanted)
         return {"loss": (ops.sum(weights * squares), ops.sum(weights))}, predictions
+
+    def said(self, scores: Any) -> dict:
+        """The predictions of scores (B, 1)."""
+        # JAX takes no variables in some operations.
+        mean, deviation = map(ops.convert_to_tensor, (self.mean, self.deviation))
+        return {keys.NUMBERS: scores[:, 0] * deviation + mean}
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Squared difference in standard deviations, as R-Drop's authors have for numbers."""

@@ -29,6 +29,7 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import Scored, ScorerLayer
+from models.layers.shared_tokens import SharedTokens
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.parts import Window, best_part
 from models.served.windows import most_context
@@ -55,6 +56,8 @@ class SpanExtraction:
             ``dev`` for the number that is best on the dev rows (0 until training ends). If every
             training question has an answer, every question gets one.
         dropout: Dropout rate of the word vectors, 0-1.
+        shared_tokens: Whether the network is told which tokens question and passage share
+            (`models.layers.shared_tokens`).
         stride: Tokens from the start of a window to that of the next; None for half a window.
 
     Raises:
@@ -71,6 +74,7 @@ class SpanExtraction:
         longest_answer: int = 30,
         no_answer_threshold: float | str = 0.0,
         dropout: float = 0.0,
+        shared_tokens: bool = False,
         stride: int | None = None,
     ):
         if longest_answer < 1:
@@ -84,6 +88,7 @@ class SpanExtraction:
             0.0 if no_answer_threshold in NO_ANSWER_THRESHOLDS else float(no_answer_threshold)
         )
         self.dropout = dropout
+        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
         self.passages = Passages(context, stride)
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
@@ -124,7 +129,7 @@ class SpanExtraction:
 
     def attach(self, network: Any) -> _SpanExtractionScorer:
         """The head: one dense layer with two outputs."""
-        return _SpanExtractionScorer(network, self.dropout)
+        return _SpanExtractionScorer(network, self.dropout, self.special_ids)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -202,12 +207,15 @@ class _SpanExtractionScorer(ScorerLayer):
 
     reads = (keys.WORD_STARTS, keys.WORD_ENDS)
 
-    def __init__(self, network: Any, dropout: float):
+    def __init__(self, network: Any, dropout: float, special_ids: Sequence[int] | None):
         dtype = network.dtype_policy.name
         super().__init__(name="span_extraction", dtype=dtype, autocast=False)
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(2, name="output", dtype=dtype)
         self.output_projection.build((None, None, network.hidden_dim))
+        if special_ids is not None:
+            self.shared_tokens = shared = SharedTokens(network.hidden_dim, special_ids)
+            shared.build()
         self.built = True
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:

@@ -56,24 +56,40 @@ class Ngrams:
         # One number for a row and a bucket, so that all rows are counted at once.
         places = tf.sort(tf.concat(found, axis=0))
         distinct, _, counts = tf.unique_with_counts(places)
-        ragged: Any = tf.RaggedTensor  # whose constructors the stubs do not know
-        rows = columns[0].nrows()
-        buckets = ragged.from_value_rowids(distinct % BUCKETS, distinct // BUCKETS, rows)
-        return {
-            keys.NGRAM_IDS: tf.cast(buckets.to_tensor(0), tf.int32),
-            keys.NGRAM_COUNTS: buckets.with_values(counts).to_tensor(0),
-        }
+        return _by_row(columns[0].nrows(), distinct, counts)
 
-    def of_rows(self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray) -> Batch:
-        """The buckets of the rows with the given numbers, as `of`.
+    def of_both(self, columns: Sequence[Any]) -> dict[str, Any]:
+        """The buckets of pairs, whose texts have the same hashes, so that they can be compared.
+
+        Args:
+            columns: Token ids of the first and of the second texts, (B, n) ragged int32 each.
+
+        Returns:
+            ngram_ids (B, K) int32, the buckets of either text in order, and ngram_counts (B, K, 2)
+            int32, how often each text has them.
+        """
+        import tensorflow as tf
+
+        texts = [tf.concat(self._hashes(0, ids), axis=0) for ids in columns]
+        distinct, _ = tf.unique(tf.sort(tf.concat(texts, axis=0)))
+        size = tf.size(distinct)
+        counts = [tf.math.bincount(tf.searchsorted(distinct, own), minlength=size) for own in texts]
+        return _by_row(columns[0].nrows(), distinct, tf.stack(counts, axis=1))
+
+    def of_rows(
+        self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray, both: bool = False
+    ) -> Batch:
+        """The buckets of the rows with the given numbers, as `of` or `of_both`.
 
         K is a power of two: a backend may compile a step for each width.
         """
         import tensorflow as tf
 
         texts = [rows.texts(int(row)) for row in entries]
+        counted = self.of_both if both else self.of
         with tf.device("CPU"):
-            found = self.of([_ragged(texts, number) for number in range(max(map(len, texts)))])
+            columns = [_ragged(texts, number) for number in range(max(map(len, texts)))]
+            found = counted(columns)
         return {name: _widened(value.numpy()) for name, value in found.items()}
 
     def _hashes(self, text: int, ids: Any) -> list[Any]:
@@ -118,6 +134,24 @@ def _spelling(piece: str, is_bytes: bool) -> list[int]:
     return blank + [ord(character) for character in piece.lower()]
 
 
+def _by_row(rows: Any, distinct: Any, counts: Any) -> dict[str, Any]:
+    """What belongs to each row, filled up with 0.
+
+    Args:
+        rows: B.
+        distinct: (n,) int64 row · BUCKETS + bucket, in order.
+        counts: (n, …) how often.
+    """
+    import tensorflow as tf
+
+    ragged: Any = tf.RaggedTensor  # whose constructors the stubs do not know
+    buckets = ragged.from_value_rowids(distinct % BUCKETS, distinct // BUCKETS, rows)
+    return {
+        keys.NGRAM_IDS: tf.cast(buckets.to_tensor(0), tf.int32),
+        keys.NGRAM_COUNTS: buckets.with_values(counts).to_tensor(0),
+    }
+
+
 def _hashed(values: Any, rows: Any, length: int, seed: int) -> Any:
     """(n-grams,) int64 row · BUCKETS + bucket, of the n-grams of one length within rows."""
     import tensorflow as tf
@@ -142,6 +176,6 @@ def _ragged(texts: Sequence[tuple[np.ndarray, ...]], number: int) -> Any:
 
 
 def _widened(values: np.ndarray) -> np.ndarray:
-    """(B, K) filled up with zeros until K is a power of two."""
+    """(B, K, …) filled up with zeros until K is a power of two."""
     width = 1 << max(values.shape[1] - 1, 0).bit_length()
-    return np.pad(values, ((0, 0), (0, width - values.shape[1])))
+    return np.pad(values, [(0, 0), (0, width - values.shape[1]), *[(0, 0)] * (values.ndim - 2)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -41,29 +41,37 @@ class WideRows:
     """
 
     def __init__(self, context: Context, labels: Callable[[TokenisedRows], np.ndarray]):
-        self._context = context
-        self._labels = labels
+        self.context = context
+        self.labels = labels
         self._counted: tuple[TokenisedRows, np.ndarray] | None = None
         self.ngrams = Ngrams(context.tokenizer)
 
     def features(self, rows: TokenisedRows, entries: np.ndarray) -> Batch:
         """ngram_ids and ngram_counts (b, K); of rows whose logits are known ngram_logits (b, N)."""
-        if rows is self._context.rows:
+        if rows is self.context.rows:
             return {keys.NGRAM_LOGITS: self.machine.unseen[entries]}
         if self._counted is not None and rows is self._counted[0]:
             return {keys.NGRAM_LOGITS: self._counted[1][entries]}
+        return self.of_rows(rows, entries)
+
+    def of(self, columns: Sequence[Any]) -> dict[str, Any]:
+        """The n-grams of the columns' texts, in a graph."""
+        return self.ngrams.of(columns)
+
+    def of_rows(self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray) -> Batch:
+        """The n-grams of some rows."""
         return self.ngrams.of_rows(rows, entries)
 
     @cached_property
     def machine(self) -> Machine:
         """What is learned from the training rows; the same rows give the same bits."""
-        if self._context.machine is not None:
-            return self._context.machine
-        rows = self._context.rows
+        if self.context.machine is not None:
+            return self.context.machine
+        rows = self.context.rows
         assert rows is not None, "asked for while training"
-        groups = [self._text(rows, row) for row in range(len(rows))]
-        num_labels = len(self._context.label_names)
-        return learned(self._counts(rows), self._labels(rows), num_labels, groups, KINDS)
+        groups = [self.text(rows, row) for row in range(len(rows))]
+        num_labels = len(self.context.label_names)
+        return learned(self.counts(rows), self.labels(rows), num_labels, groups, KINDS)
 
     def count_once(self, wide: Any, rows: TokenisedRows) -> None:
         """Let the `features` of rows that are read again and again be their logits.
@@ -72,43 +80,41 @@ class WideRows:
             wide: The head's wide part, which has learned.
             rows: The rows; training rows have theirs already.
         """
-        if rows is self._context.rows or (self._counted and rows is self._counted[0]):
+        if rows is self.context.rows or (self._counted and rows is self._counted[0]):
             return
-        logits = [
-            ops.convert_to_numpy(wide(self.ngrams.of_rows(rows, some))) for some in _parts(rows)
-        ]
+        logits = [ops.convert_to_numpy(wide(self.of_rows(rows, some))) for some in parts(rows)]
         self._counted = rows, np.concatenate(logits)
 
     def teach(self, scorer: Any) -> None:
         """Give a head what was learned."""
         scorer.wide.learn(self.machine, EQUAL if scorer.blends else (1.0, 1.0))
 
-    def _counts(self, rows: TokenisedRows) -> Any:
+    def counts(self, rows: TokenisedRows) -> Any:
         """(rows, BUCKETS) sparse counts."""
-        from scipy.sparse import csr_matrix, vstack
+        found = (self.ngrams.of_rows(rows, some) for some in parts(rows))
+        return sparse((part[keys.NGRAM_IDS], part[keys.NGRAM_COUNTS]) for part in found)
 
-        parts = []
-        for some in _parts(rows):
-            found = self.ngrams.of_rows(rows, some)
-            counts = found[keys.NGRAM_COUNTS]
-            there = counts > 0
-            ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-            parts.append(
-                csr_matrix(
-                    (counts[there].astype(np.float64), found[keys.NGRAM_IDS][there], ends),
-                    (len(some), BUCKETS),
-                )
-            )
-        return vstack(parts, format="csr")
-
-    def _text(self, rows: TokenisedRows, row: int) -> bytes:
+    def text(self, rows: TokenisedRows, row: int) -> bytes:
         """The tokens of a row's texts without its markers: equal for rows of one text."""
-        marks = [token for mark in self._context.marks for token in mark]
+        marks = [token for mark in self.context.marks for token in mark]
         ids = np.concatenate(rows.texts(row))
         return ids[~np.isin(ids, marks)].astype(np.int32).tobytes()
 
 
-def _parts(rows: TokenisedRows) -> Iterator[range]:
+def sparse(found: Iterable[tuple[np.ndarray, np.ndarray]]) -> Any:
+    """Buckets and counts, (b, K) each, as one sparse matrix (rows, BUCKETS)."""
+    from scipy.sparse import csr_matrix, vstack
+
+    made = []
+    for ids, counts in found:
+        there = counts > 0
+        ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        values = counts[there].astype(np.float64)
+        made.append(csr_matrix((values, ids[there], ends), (len(ids), BUCKETS)))
+    return vstack(made, format="csr")
+
+
+def parts(rows: TokenisedRows) -> Iterator[range]:
     """The numbers of the rows whose n-grams are counted together."""
     for start in range(0, len(rows), _AT_ONCE):
         yield range(start, min(start + _AT_ONCE, len(rows)))

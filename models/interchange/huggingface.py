@@ -616,7 +616,8 @@ def _their_class(
     there = set(checkpoint.heads)
     said = checkpoint.head_settings.get("sequence_classification", {})
     reads_otherwise = said.get("summary", "network") != "network" or said.get("symmetric")
-    if FEATURE_BASED in there or reads_otherwise or said.get("wide"):
+    told_more = said.get("wide") or said.get("shared_tokens")
+    if FEATURE_BASED in there or reads_otherwise or told_more:
         # Theirs reads a row once, by the network alone and as the family's paper does: it would
         # answer otherwise.
         there.discard("sequence_classification")

@@ -193,6 +193,7 @@ def _export(
     length, marks = stage.context.sequence_length, stage.context.marks
 
     def predictions(features: dict[str, Any]) -> dict[str, Any]:
+        features = scorer.prepare(features, training=False)
         features = where_read(stage.under_head, [scorer], features)
         outputs = dict(stage.under_head(features, training=False))
         return scorer(features, outputs, training=False)[1]
@@ -213,7 +214,7 @@ def _export(
         features = framed(tokenizer, first, second, length, marks, named)
         if wide is None:
             return features
-        return features | wide.ngrams.of([first] if second is None else [first, second])
+        return features | wide.of([first] if second is None else [first, second])
 
     def serve(texts: Any) -> Any:
         return values(row(module(texts)))
@@ -259,8 +260,8 @@ def _export(
 
     def score(texts: Any, choices: Any) -> Any:
         features = framed(tokenizer, module(texts), module(choices), length, marks)
-        alone = {keys.CHOICE_MASK: features[keys.PADDING_MASK][:, :1]}
-        return predictions(features | alone)[keys.LOGITS][:, 0]
+        alone = {key: value[:, None] for key, value in features.items()}  # rows of one choice
+        return predictions(alone)[keys.LOGITS][:, 0]
 
     def frame(*texts: Any) -> tuple[Any, Any, Any]:
         first, second = map(module, texts) if pairs else (module(texts[0]), None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
 from fourstage.errors import RecipeError
+from models import features as keys
 from models.keras_ops import ops
 from models.layers.sinusoids import Sinusoids
 
@@ -146,6 +148,17 @@ class TextEmbedding(keras.layers.Layer):
         if position_ids is None:
             return positions[None, : ops.shape(token_ids)[1]]
         return ops.take(positions, position_ids, axis=0)
+
+
+def with_added(x: Any, features: Mapping[str, Any]) -> Any:
+    """What enters the first block (B, T, D), and what a head adds to it.
+
+    Added vectors are in units of a token's own length: its root mean square.
+    """
+    added = features.get(keys.ADDED_VECTORS)
+    if added is None:
+        return x
+    return x + added * ops.sqrt(ops.mean(ops.square(x), axis=-1, keepdims=True))
 
 
 def positions_of_tokens(padding_mask: Any) -> Any:

@@ -21,7 +21,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
-from models.layers.embedding import TextEmbedding
+from models.layers.embedding import TextEmbedding, with_added
 from models.layers.relative_attention import HeadBiases, distance_table
 from models.layers.relative_block import RelativeBlock
 from models.layers.transformer import TransformerConfig
@@ -225,7 +225,8 @@ class RelativeTransformer(keras.Model):
 
     def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
         """What enters the first block, (B, T, D) float32."""
-        return self.embeddings(features[keys.TOKEN_IDS], training=training)
+        x = self.embeddings(features[keys.TOKEN_IDS], training=training)
+        return with_added(x, features)
 
     @property
     def num_hidden_states(self) -> int:

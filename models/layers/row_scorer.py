@@ -13,6 +13,7 @@ Reference:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -21,6 +22,7 @@ from models import features as keys
 from models.keras_ops import ops
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
+from models.layers.shared_tokens import SharedTokens
 from models.layers.summary import BOTH, row_vectors
 from models.layers.wide import WidePart
 from models.protocols import Capability
@@ -40,9 +42,11 @@ class RowScorer(ScorerLayer):
         units: Number of scores per row.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: One of `SUMMARIES`.
-        wide: Whether answers are by the network's scores and those of counted n-grams
+        wide: The wide part, if answers are by the network's scores and those of counted n-grams
             (`models.layers.wide`). In training the scores are the network's own; of a family that
             only counts they are the sum of both, always.
+        special_ids: Ids of special tokens, if the network is told which tokens both texts of a row
+            have (`models.layers.shared_tokens`).
     """
 
     def __init__(
@@ -53,7 +57,8 @@ class RowScorer(ScorerLayer):
         dropout: float,
         *,
         summary: str = NETWORK,
-        wide: bool = False,
+        wide: WidePart | None = None,
+        special_ids: Sequence[int] | None = None,
     ):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)
@@ -63,8 +68,10 @@ class RowScorer(ScorerLayer):
         self.hidden_dim = network.hidden_dim
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(units, name="output", dtype=dtype)
-        self.wide = WidePart(units) if wide else None
-        self.blends = wide and not getattr(network, "counts_only", False)
+        self.wide = wide
+        if special_ids is not None:
+            self.shared_tokens = SharedTokens(network.hidden_dim, special_ids)
+        self.blends = wide is not None and not getattr(network, "counts_only", False)
         self.pooler: Any = None
         self.is_pooled = own and Capability.POOLED_OUTPUT in network.provides
         self.input_dim = self.hidden_dim
@@ -80,8 +87,9 @@ class RowScorer(ScorerLayer):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables."""
-        if self.wide is not None:
-            self.wide.build()
+        for part in (self.shared_tokens, self.wide):
+            if part is not None:
+                part.build()
         if self.pooler is not None:
             self.pooler.build((None, self.hidden_dim))
         self.output_projection.build((None, self.input_dim))

@@ -12,7 +12,7 @@ from models import features as keys
 from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.block import ResidualBlock, TransformerBlock
-from models.layers.embedding import TextEmbedding
+from models.layers.embedding import TextEmbedding, with_added
 from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
 from models.layers.projection import projection
@@ -222,7 +222,7 @@ class TextTransformer(keras.Model):
         )
         if self.embedding_projection is not None:
             x = ops.cast(self.embedding_projection(x), "float32")
-        return x
+        return with_added(x, features)
 
     @property
     def num_hidden_states(self) -> int:

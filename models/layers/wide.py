@@ -54,10 +54,9 @@ class WidePart(keras.layers.Layer):
             return batch[keys.NGRAM_LOGITS]
         ids = batch[keys.NGRAM_IDS]
         counts = ops.cast(batch[keys.NGRAM_COUNTS], "float32")
-        often = ops.where(counts > 0, 1.0 + ops.log(ops.maximum(counts, 1.0)), 0.0)
-        values = often * ops.take(self.idf, ids)  # (B, K)
+        values = often(counts) * ops.take(self.idf, ids)  # (B, K)
         kinds = ids // (1 << BITS)
-        parts = [_to_length_1(ops.where(kinds == kind, values, 0.0)) for kind in range(KINDS)]
+        parts = [to_length_1(ops.where(kinds == kind, values, 0.0)) for kind in range(KINDS)]
         values: Any = sum(parts[1:], parts[0])
         kernel = ops.take(self.kernel, ids, axis=0)  # (B, K, N)
         return ops.sum(values[..., None] * kernel, axis=1) + self.bias
@@ -74,7 +73,12 @@ class WidePart(keras.layers.Layer):
         self.blend.assign(blend)
 
 
-def _to_length_1(values: Any) -> Any:
+def often(counts: Any) -> Any:
+    """1 + ln count, 0 for none; of float32."""
+    return ops.where(counts > 0, 1.0 + ops.log(ops.maximum(counts, 1.0)), 0.0)
+
+
+def to_length_1(values: Any) -> Any:
     """Rows (B, K) divided by their length; rows of zeros stay."""
     length = ops.sqrt(ops.sum(ops.square(values), axis=-1, keepdims=True))
     return ops.divide_no_nan(values, length)

@@ -67,8 +67,12 @@ class DevBlend:
     def _blended(self, go_on: Callable[[], None] = lambda: None) -> tuple[np.ndarray, np.ndarray]:
         """The factors that fit best, and the (rows, N) float32 scores under them."""
         self._head.wide.count_once(self._scorer.wide, self._rows)
-        outputs = [own for (own,) in self._predictor.outputs(go_on)]
-        network, counted = (np.stack([own[of] for own in outputs]) for of in (NETWORK, COUNTED))
+        outputs = self._predictor.outputs(go_on)
+        # The mean over the orders in which a row was read.
+        network, counted = (
+            np.stack([np.mean([entry[of] for entry in own], axis=0) for own in outputs])
+            for of in (NETWORK, COUNTED)
+        )
         factors = np.array([0, 1], np.float32)
         if self.step:
             factors = fitted(network, counted, self._labels)

@@ -21,7 +21,7 @@ from fourstage.recipe.from_nothing import (
     vocabulary_size,
 )
 from fourstage.recipe.search import in_yaml
-from models.catalogue import literals
+from models.catalogue import answers_name, literals
 from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
 from tasks.comparison.choice_gate import COUNTED, without_lead
 from tasks.comparison.participants import pretraining_stages
@@ -242,10 +242,13 @@ def _counting(whole: ResolvedRecipe, left_out: tuple[str, ...]) -> Settings:
     assert finetune is not None
     if finetune.family == COUNTED:
         return {}
-    place = f"stages.{finetune.name}.head.{finetune.head}.wide"
+    head = f"stages.{finetune.name}.head.{finetune.head}"
+    place = f"{head}.wide"
     # The weights before the first update are one choice.
     wide = [f"{place}=true", *_selecting(whole, finetune)]
-    alone = (*_labels_alone(whole), *without_lead(whole), f"family={COUNTED}", "size=tiny", *wide)
+    untold = [f"{head}.shared_tokens=false"] * bool(finetune.head_settings.get("shared_tokens"))
+    counted = (f"family={COUNTED}", "size=tiny", *untold, *wide)
+    alone = (*_labels_alone(whole), *without_lead(whole), *counted)
     found: Settings = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}
@@ -265,6 +268,8 @@ def _fasttext(whole: ResolvedRecipe) -> Settings:
     words = {"scheme": "word", "vocabulary_size": 200_000, "minimum_count": 1}
     words["lowercase"] = whole.tokenizer.lowercase
     head = {**finetune.head_settings, "dropout": 0.0, "wide": False}
+    if "shared_tokens" in head:
+        head["shared_tokens"] = False
     settings = (
         *_labels_alone(whole),
         "family=fasttext",
@@ -288,6 +293,8 @@ def _no_words(whole: ResolvedRecipe, folders: Sequence[Path], name: str) -> str:
     head = str(finetune.head)
     if not literals("heads", head, folders).get("WIDE", False):
         return f"words alone don't answer under the head {head}, which has no setting wide"
+    if name == FASTTEXT and answers_name(head, folders) == "number":
+        return "fastText's classifier answers with labels, not with numbers"
     own = ("feature_based", *(OF_THE_NETWORK if name == FASTTEXT else ()))
     set_there = [key for key in own if getattr(finetune, key)]
     if set_there:

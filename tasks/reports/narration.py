@@ -300,10 +300,11 @@ def _result(artifact: Artifact) -> str:
             if facts["score"] is None:
                 return f"{called}; no dev rows to choose its settings by"
             return f"{called}, {facts['metric']} {facts['score']:.4f} on dev"
+        case "wide" if facts.get("compared"):
+            return f"how alike the texts of {facts['rows']:,} rows are"
         case "wide":
-            return (
-                f"{facts['ngrams']:,} n-grams of {facts['rows']:,} rows, {facts['labels']} labels"
-            )
+            of = f", {facts['labels']} labels" if facts["labels"] else ""
+            return f"{facts['ngrams']:,} n-grams of {facts['rows']:,} rows{of}"
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "probe":

@@ -29,6 +29,7 @@ def learn_wide(step: Bound, folder: Path) -> Findings:
     context = Context(tokenizer, 0, names, rows, folders, marks)
     machine = find("heads", head, folders)(context, wide=True).wide.machine
     machine.write(folder)
-    return Findings(
-        {"rows": len(rows), "labels": len(names), "ngrams": int((machine.idf > 0).sum())}
-    )
+    facts = {"rows": len(rows), "labels": len(names), "ngrams": int((machine.idf > 0).sum())}
+    if machine.alike is not None and machine.alike.any():
+        facts["compared"] = True  # the two texts of each row
+    return Findings(facts)

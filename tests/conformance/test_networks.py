@@ -93,6 +93,17 @@ def test_keys_a_network_does_not_need_are_ignored(made, outputs):
     assert all(np.array_equal(outputs[key], more[key]) for key in outputs)
 
 
+def test_what_a_head_adds_to_tokens_enters_the_network_where_it_says_so(made, outputs):
+    added = np.zeros((BATCH_SIZE, LENGTH, made.hidden_dim), np.float32)
+    same = numbers(made(features() | {"added_vectors": added}))
+    assert all(np.array_equal(outputs[key], same[key]) for key in outputs)
+    added[0, 1] = np.random.default_rng(0).normal(size=made.hidden_dim)
+    other = numbers(made(features() | {"added_vectors": added}))["sequence_output"]
+    reads = Capability.ADDED_VECTORS in made.provides
+    changed = np.abs(other - outputs["sequence_output"]).max(axis=(1, 2)) > 1e-3
+    assert changed.tolist() == [reads] + [False] * (BATCH_SIZE - 1)
+
+
 def test_a_network_is_rebuilt_from_its_configuration(made, again):
     assert again.get_config() == made.get_config()
     assert list(named_weights(again)) == list(named_weights(made))

@@ -23,6 +23,7 @@ from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
 from fourstage.settings import search_folders
 from models.catalogue import answers_name
+from tasks.planning.layout import has_pairs
 from tests.corpora.made_up import chinese, documents
 
 
@@ -43,7 +44,10 @@ def _resolved(folder: Path, monkeypatch: pytest.MonkeyPatch):
     assert search_folders() == [folder]
     names = [path.stem for path in (folder / "sources").iterdir()]
     sources = [load_source(name, [folder]) for name in names]
-    facts = {each.name: SourceFacts(each.is_dataset, answers=each.answers) for each in sources}
+    facts = {
+        each.name: SourceFacts(each.is_dataset, answers=each.answers, pairs=has_pairs(each))
+        for each in sources
+    }
     facts["python_infrastructure"] = SourceFacts(labelled=False)
     return resolve(load_recipe("recipes/first.yaml"), facts)
 
@@ -180,6 +184,10 @@ def test_each_kind_of_answer_has_its_head_metrics_and_gate(
     assert finetune.head == head
     assert finetune.select["metric"] == resolved.metrics[0] == metric
     assert set(resolved.require) == {metric}
+    settings = finetune.head_settings
+    counted, told = settings.get("wide", False), settings.get("shared_tokens", False)
+    assert counted == (head in ("sequence_regression", "multi_label_classification"))
+    assert told == (head == "sequence_regression")  # the only rows of two texts
 
 
 @pytest.mark.parametrize("named", [("--label", "note"), ("--answers", "text")])

@@ -44,6 +44,18 @@ def test_of_sets_it_is_the_best_of_a_grid():
     assert fitted(network, counted, sets) == pytest.approx(best, abs=0.006)
 
 
+def test_of_numbers_it_is_the_best_of_a_grid_and_rows_without_one_say_nothing():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=30)
+    network, counted = (numbers + rng.normal(0, 0.5, (2, 30)))[..., None]
+    numbers[::3] = np.nan
+    known = np.isfinite(numbers)
+    best = brute_force(
+        network[known], counted[known], lambda s: np.square(s[:, 0] - numbers[known]).sum() / 2
+    )
+    assert fitted(network, counted, numbers) == pytest.approx(best, abs=0.006)
+
+
 @pytest.mark.parametrize("of_sets", [False, True])
 def test_a_model_that_knows_nothing_counts_for_nothing(of_sets):
     network, counted, labels = rows(3000)

@@ -54,7 +54,7 @@ def test_an_unknown_summary(tmp_path, head):
         ),
         (
             "multiple_choice: {class_weights: balanced}",
-            "'class_weights' is not a setting of head 'multiple_choice'. Known: dropout, summary.",
+            "'class_weights' is not a setting of head 'multiple_choice'. Known: dropout, shared_",
         ),
         (
             "multi_label_classification: {threshold: 50}",

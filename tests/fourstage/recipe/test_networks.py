@@ -197,6 +197,18 @@ def test_a_family_that_only_counts_needs_a_head_that_counts(tmp_path):
     assert resolve(load_recipe(file)).stages[0].head_settings["wide"]
 
 
+def test_a_network_that_cannot_be_told_of_shared_tokens(tmp_path):
+    file = tmp_path / "lstm.yaml"
+    file.write_text(
+        "{name: lstm, family: elmo, size: tiny, tokenizer: {vocabulary_size: 90}, stages: [{stage:"
+        " finetune, dataset: rows, head: {sequence_classification: {shared_tokens: true}}}]}",
+        encoding="utf-8",
+    )
+    said = fault(file)
+    assert "shared_tokens: expected false, got true: family 'elmo' can't be told" in said
+    assert "These can: albert, bart, bert, " in said
+
+
 def test_a_network_may_remember_nothing_but_not_be_nothing_wide():
     none = ["size.memory_length=0", "size.evaluation_memory_length=0"]
     resolve(load_recipe("memory/transformer-xl", none))

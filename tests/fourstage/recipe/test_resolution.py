@@ -79,6 +79,25 @@ def test_a_head_that_embeds_texts_needs_pairs(edit, pairs):
     assert ("sentence_embedding needs rows of two texts" in str(caught.value)) != pairs
 
 
+@pytest.mark.parametrize("pairs", [True, False])
+def test_texts_share_tokens_where_there_are_two(edit, pairs):
+    file = edit(r"head: \{.*", "head: {sequence_classification: {shared_tokens: true}}")
+    sources = SOURCES | {"rows": SourceFacts(labelled=True, pairs=pairs)}
+    if pairs:
+        assert resolve(load_recipe(file), sources).stages[-1].head_settings["shared_tokens"]
+        return
+    with pytest.raises(RecipeError, match="shared_tokens needs rows of two texts"):
+        resolve(load_recipe(file), sources)
+
+
+def test_a_frozen_network_is_not_told_of_shared_tokens(edit):
+    file = edit(
+        r"head: \{.*",
+        "head: {sequence_classification: {shared_tokens: true}}\n    feature_based: {}",
+    )
+    assert "shared_tokens: expected false with feature_based, got true" in fault(file)
+
+
 def test_budget_optimizer_and_batch_size_are_never_inherited(golden):
     budgets = [(stage.budget.unit, stage.budget.amount) for stage in golden.stages]
     assert budgets == [("steps", 100), ("tokens", 1_000_000), ("epochs", 2.5), ("epochs", 3)]

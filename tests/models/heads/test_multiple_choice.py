@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,24 @@ def test_a_row_is_as_long_as_all_its_pairs_after_cutting():
     index = MultipleChoice(CONTEXT).index(rows, RNG)
     assert index.lengths.tolist() == [19, 10, 13, 16]
     assert index.details["truncated_rows"] == 1, "a row of two pairs that are cut"
+
+
+def test_a_text_shares_tokens_with_each_choice_apart():
+    rows = MemoryRows([([7, 8, 9], [9, 7], [10], [8, 8], "1"), ([13], [14], [13], "0")])
+    head = MultipleChoice(replace(CONTEXT, rows=rows), shared_tokens=True)
+    _, stage = model(head)
+    (scorer,) = stage.scorers
+    scorer.shared_tokens.vectors.assign(np.repeat([[1.0], [2.0]], 128, axis=1))
+    batch = head.segments(rows, np.arange(2), RNG)
+    added = np.asarray(scorer.prepare(batch, training=False)["added_vectors"])
+    assert added[:, :, 5].astype(int).tolist() == [
+        [0, 1, 0, 1, 0, 2, 2, 0],
+        [0] * 8,
+        [0, 0, 1, 0, 0, 2, 2, 0],
+        [0] * 8,
+        [0, 1, 0, 2, 0, 0, 0, 0],
+        [0] * 8,
+    ]
 
 
 def model(head: MultipleChoice) -> tuple[Bert, StageModel]:

@@ -289,7 +289,7 @@ def test_a_roformer_unlike_ours_is_refused(tmp_path, changes, said):
     "settings",
     [
         *({"summary": "mean"}, {"summary": "both"}, {"wide": True}, {"symmetric": True}),
-        {"summary": "network"},
+        *({"shared_tokens": True}, {"summary": "network"}),
     ],
 )
 def test_a_head_that_reads_a_row_otherwise_than_theirs_is_left_out(settings, tmp_path):

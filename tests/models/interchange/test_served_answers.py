@@ -94,7 +94,12 @@ def length(text: str) -> str:
 
 
 CASES = {
-    "number": ("sequence_regression", {"symmetric": True}, number, 2),
+    "number": (
+        "sequence_regression",
+        {"symmetric": True, "shared_tokens": True, "wide": True},
+        number,
+        2,
+    ),
     "embedding": ("sentence_embedding", {}, closeness, 2),
     "label_set": ("multi_label_classification", {"threshold": 0.3, "wide": True}, labels, 1),
     "label": ("sequence_classification", {"symmetric": True}, longer, 2),
@@ -102,11 +107,12 @@ CASES = {
     "entities of pairs": ("sequence_regression", {"symmetric": True}, number, 2),
     "extract": (
         "span_extraction",
-        {"stride": 7, "longest_answer": 4, "no_answer_threshold": 2.0},
+        {"stride": 7, "longest_answer": 4, "no_answer_threshold": 2.0, "shared_tokens": True},
         part,
         2,
     ),
 }
+SHARED = "shared_tokens/vectors"
 READING = ("entities", "entities of pairs")
 ASKED = [[*texts(5, 20), *HARD], [*texts(6, 20), *HARD[::-1]]]
 
@@ -200,6 +206,19 @@ def test_the_served_model_answers_as_the_stage_does(trained, served, kind):
         assert any(each["text"] for each in found)
         for passage, each in zip(ASKED[1], found, strict=True):
             assert each["text"] in (None, passage[each["start"] or 0 : each["end"]])
+
+
+def test_a_number_depends_on_the_tokens_that_two_texts_share(trained, tmp_path):
+    shutil.copytree(trained["number"] / "stage", tmp_path / "stage")
+    (head,) = (tmp_path / "stage" / "heads").glob("*.safetensors")
+    weights = load_file(head)
+    save_file(weights | {SHARED: np.zeros_like(weights[SHARED])}, head)
+    rows = Rows(ASKED, [""] * len(ASKED[0]))
+    told, untold = (
+        [float(answer.text) for answer in predict(stage, tokenizer(), rows)]
+        for stage in (trained["number"] / "stage", tmp_path / "stage")
+    )
+    assert max(abs(one - other) for one, other in zip(told, untold, strict=True)) > 1e-2
 
 
 def test_a_single_text_is_answered_with_its_vector_and_a_pair_with_that_of_both(served, trained):
