@@ -513,8 +513,8 @@ def _settings(rows: Survey | None, shape: Shape) -> str:
         settings = settings.replace("TARGET", str(_target_length(rows)))
     if shape.summary != "network" and kind in SUMMED_UP:
         settings = settings.replace("}", f", summary: {shape.summary}}}")
-    two = kind in TOLD and rows and ("text_pair" in rows.source["fields"] or kind == "choice")
-    if two and "added_vectors" in provided(shape.family):
+    two = rows and ("text_pair" in rows.source["fields"] or kind == "choice")
+    if two and kind in TOLD and not shape.init:  # a published network finds equal words by itself
         settings = settings.replace("}", ", shared_tokens: true}")
     return settings
 

@@ -194,3 +194,14 @@ def test_an_address_that_leads_nowhere_makes_no_folder(address, said, tmp_path, 
 def test_a_choice_of_a_recipe_takes_no_network(network, capsys):
     assert main(["choose", "quickstart", "--init", network]) == 2
     assert "--init goes with --rows" in capsys.readouterr().err
+
+
+def test_a_published_network_finds_by_itself_what_two_texts_share(network, tmp_path, monkeypatch):
+    texts = [record["text"] for record in documents(60)]
+    rows = [f"{text},{texts[-n]},{n % 12 / 4}\n" for n, text in enumerate(texts)]
+    (tmp_path / "pairs.csv").write_text("".join(rows))
+    told = []
+    for name, given in {"own": (), "published": ("--init", network)}.items():
+        folder = _new(tmp_path / name, "--rows", str(tmp_path / "pairs.csv"), *given)
+        told.append(_resolved(folder, monkeypatch).finetune.head_settings["shared_tokens"])
+    assert told == [True, False]
