@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -58,14 +58,17 @@ class WideNumbers(WideRows):
 
     def _compared(self, rows: TokenisedRows) -> tuple[np.ndarray, np.ndarray]:
         """IDF of all texts, (BUCKETS,), and how alike the texts of each pair are, (rows, A)."""
-        found = [self.of_rows(rows, some) for some in parts(rows)]
+
+        def counted() -> Iterator[Batch]:  # twice: all at once may not fit in memory
+            return (self.of_rows(rows, some) for some in parts(rows))
+
         texts = (
             (part[keys.NGRAM_IDS], part[keys.NGRAM_COUNTS][..., text])
+            for part in counted()
             for text in range(2)
-            for part in found
         )
         idf = inverse_frequency(sparse(texts), seen=0).astype(np.float32)
-        alike = [ops.convert_to_numpy(likeness(part, idf)) for part in found]
+        alike = [ops.convert_to_numpy(likeness(part, idf)) for part in counted()]
         return idf, np.concatenate(alike).astype(np.float64)
 
 

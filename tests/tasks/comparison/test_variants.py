@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.resolved import ResolvedRecipe, stage_spec
 from tasks.comparison.entries import entries_of
 from tasks.planning.plan import plan_recipe
@@ -117,3 +117,11 @@ def test_recipes_of_which_none_answers_rows_are_refused(whole, home):
     with pytest.raises(RecipeError, match="whole, whole-a: compare needs a stage finetune"):
         entries_of([whole], overrides=["stages.finetune="], variants=["a:seed=1"])
     assert not (home / "store").exists()
+
+
+def test_a_stage_that_is_accepted_is_one_of_each_participant_that_has_it(whole: str) -> None:
+    variants = ["no-domain:stages.domain="]
+    both = entries_of([whole], variants=variants, accepted=["domain", "general"])
+    assert [entry.accepted for entry in both] == [("domain", "general"), ("general",)]
+    with pytest.raises(UnknownNameError, match="'genral' is not a stage of a recipe; did you mean"):
+        entries_of([whole], accepted=["genral"])
