@@ -116,3 +116,15 @@ def test_buckets_are_used_evenly():
     expected = [half * (1 - (1 - 1 / half) ** balls) for balls in (pieces, characters)]
     found = [sum(i // half == kind for i in row) for kind in (0, 1)]
     assert found == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("tokenizer", [WORDS, byte_bpe()], ids=["words", "bytes"])
+def test_the_texts_of_a_pair_are_counted_with_the_same_hashes(tokenizer):
+    columns = TEXTS, [TEXTS[0], "saw", "", "a a", "a saw they"]
+    rows, ngrams = Rows(tokenizer, *columns), Ngrams(tokenizer)
+    found = ngrams.of_rows(rows, range(5), both=True)
+    for text, column in enumerate(columns):
+        alone = ngrams.of_rows(Rows(tokenizer, column), range(5))
+        own = {"ngram_ids": found["ngram_ids"], "ngram_counts": found["ngram_counts"][..., text]}
+        assert rows_of(own) == rows_of(alone)
+    assert np.array_equal(*found["ngram_counts"][0].T)
