@@ -26,6 +26,7 @@ from fourstage.recipe.from_nothing import (
     VOCABULARY,
     batch_size,
     phases,
+    told_what_texts_share,
     vocabulary_size,
 )
 from models.catalogue import answers_of, provided, providing
@@ -43,7 +44,6 @@ HEADS = {  # the head for each kind of answer, with its settings
 }
 IN_PARTS = ("spans", "extract")  # whose long rows are read in parts, not truncated
 SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from one vector a row
-TOLD = ("label", "number", "choice")  # of two texts, which tokens they share
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # fixed seconds of a run
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
@@ -513,8 +513,9 @@ def _settings(rows: Survey | None, shape: Shape) -> str:
         settings = settings.replace("TARGET", str(_target_length(rows)))
     if shape.summary != "network" and kind in SUMMED_UP:
         settings = settings.replace("}", f", summary: {shape.summary}}}")
-    two = rows and ("text_pair" in rows.source["fields"] or kind == "choice")
-    if two and kind in TOLD and not shape.init:  # a published network finds equal words by itself
+    pairs = rows is not None and "text_pair" in rows.source["fields"]
+    # A published network finds equal words by itself.
+    if not shape.init and told_what_texts_share(kind, pairs):
         settings = settings.replace("}", ", shared_tokens: true}")
     return settings
 

@@ -32,6 +32,11 @@ def vocabulary_size(language: str) -> int:
     return VOCABULARY_OF_CHARACTERS if language in ("zh", "ja") else VOCABULARY
 
 
+def told_what_texts_share(answers: str, pairs: bool) -> bool:
+    """Whether a head's network is told which tokens two texts share, by the kind of answers."""
+    return answers == "choice" or (pairs and answers in ("label", "number"))
+
+
 def batch_size(length: int) -> int:
     """Windows of a batch."""
     return max(4, WINDOW_TOKENS // length)

@@ -18,6 +18,7 @@ from fourstage.recipe.from_nothing import (
     SLOWER,
     SUMMARY,
     phases,
+    told_what_texts_share,
     vocabulary_size,
 )
 from fourstage.recipe.search import in_yaml
@@ -26,9 +27,11 @@ from models.metrics import OF_LIKELIHOOD, PERPLEXITY, PERPLEXITY_A_WORD
 from tasks.comparison.choice_gate import COUNTED, without_lead
 from tasks.comparison.participants import pretraining_stages
 from tasks.comparison.variants import parse_variants, variant_overrides
+from tasks.planning.layout import has_pairs
 from tasks.planning.plan import resolve_recipe
 
 if TYPE_CHECKING:
+    from data_contracts.sources import Source
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
@@ -108,8 +111,7 @@ def candidates_of(
             " of its own; add --set search="
         )
     yours = parse_variants(more, "--candidate")
-    language = sources[str(whole.finetune.dataset)].language
-    usual, why_not = _usual(whole, folders, smoke, language)
+    usual, why_not = _usual(whole, folders, smoke, sources[str(whole.finetune.dataset)])
     settings = {**usual, **{name: ("yours", said) for name, said in yours.items()}}
     known = tuple(dict.fromkeys((*USUAL, *settings)))
     for name in without:
@@ -159,7 +161,7 @@ def _check_comparable(name: str, whole: ResolvedRecipe, other: ResolvedRecipe) -
 
 
 def _usual(
-    whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool, language: str
+    whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool, source: Source
 ) -> tuple[Settings, Reasons]:
     """The candidates that every recipe has, and why those are missing that this one lacks."""
     before = pretraining_stages(whole)
@@ -174,7 +176,7 @@ def _usual(
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
     if started:
-        found[FROM_SCRATCH] = _from_scratch(whole, language)
+        found[FROM_SCRATCH] = _from_scratch(whole, source)
     found |= _counting(whole, left_out) | _fasttext(whole)
     why_not = {name: why for name in found if (why := _no_words(whole, folders, name))}
     if why := _no_scratch(whole) if started else "":
@@ -186,13 +188,13 @@ def _usual(
     return {name: of for name, of in found.items() if name not in why_not}, why_not
 
 
-def _from_scratch(whole: ResolvedRecipe, language: str) -> tuple[str, tuple[str, ...]]:
+def _from_scratch(whole: ResolvedRecipe, source: Source) -> tuple[str, tuple[str, ...]]:
     """A small network in the place of the one that came trained; it reads the recipe's text."""
     finetune, before = whole.finetune, pretraining_stages(whole)
     assert finetune is not None
     words = {
         "scheme": "wordpiece",
-        "vocabulary_size": vocabulary_size(language),
+        "vocabulary_size": vocabulary_size(source.language),
         "lowercase": True,
     }
     settings = [
@@ -215,6 +217,8 @@ def _from_scratch(whole: ResolvedRecipe, language: str) -> tuple[str, tuple[str,
     settings.append(f"{at}.optimizer={in_yaml({'adamw': adamw})}")
     if "summary" in finetune.head_settings:
         settings.append(f"{at}.head.{finetune.head}.summary={SUMMARY}")
+    if told_what_texts_share(source.answers, has_pairs(source)):
+        settings.append(f"{at}.head.{finetune.head}.shared_tokens=true")
     about = "a small network from random weights, which reads the recipe's text before the labels"
     return about, tuple(settings)
 

@@ -205,3 +205,5 @@ def test_a_published_network_finds_by_itself_what_two_texts_share(network, tmp_p
         folder = _new(tmp_path / name, "--rows", str(tmp_path / "pairs.csv"), *given)
         told.append(_resolved(folder, monkeypatch).finetune.head_settings["shared_tokens"])
     assert told == [True, False]
+    scratch = {each.name: each.overrides for each in candidates_of("first")}["from-scratch"]
+    assert plan_recipe("first", scratch).recipe.stages[-1].head_settings["shared_tokens"]
