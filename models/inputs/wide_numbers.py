@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,13 +25,8 @@ class WideNumbers(WideRows):
         labels: Returns the numbers of rows, (rows,), in deviations; NaN for none.
     """
 
-    @cached_property
-    def machine(self) -> Machine:
-        """What is learned from the training rows; the same rows give the same bits."""
-        if self.context.machine is not None:
-            return self.context.machine
-        rows = self.context.rows
-        assert rows is not None, "asked for while training"
+    def learned(self, rows: TokenisedRows, groups: Sequence[bytes]) -> Machine:
+        """What is learned from rows, of which those of one group have the same texts."""
         pairs = _are_pairs(rows)
         if pairs:
             idf, features = self._compared(rows)
@@ -40,7 +34,6 @@ class WideNumbers(WideRows):
             counts = self.counts(rows)
             idf = inverse_frequency(counts).astype(np.float32)
             features = weighted(counts, idf, KINDS)
-        groups = [self.text(rows, row) for row in range(len(rows))]
         weights, bias, unseen = regressed(features, self.labels(rows), groups)
         of = [np.zeros((size, 1), np.float32) for size in (BUCKETS, ALIKE)]
         of[pairs][:, 0] = weights

@@ -69,7 +69,10 @@ class WideRows:
             return self.context.machine
         rows = self.context.rows
         assert rows is not None, "asked for while training"
-        groups = [self.text(rows, row) for row in range(len(rows))]
+        return self.learned(rows, [self._text(rows, row) for row in range(len(rows))])
+
+    def learned(self, rows: TokenisedRows, groups: Sequence[bytes]) -> Machine:
+        """What is learned from rows, of which those of one group have the same text."""
         num_labels = len(self.context.label_names)
         return learned(self.counts(rows), self.labels(rows), num_labels, groups, KINDS)
 
@@ -94,7 +97,7 @@ class WideRows:
         found = (self.ngrams.of_rows(rows, some) for some in parts(rows))
         return sparse((part[keys.NGRAM_IDS], part[keys.NGRAM_COUNTS]) for part in found)
 
-    def text(self, rows: TokenisedRows, row: int) -> bytes:
+    def _text(self, rows: TokenisedRows, row: int) -> bytes:
         """The tokens of a row's texts without its markers: equal for rows of one text."""
         marks = [token for mark in self.context.marks for token in mark]
         ids = np.concatenate(rows.texts(row))
