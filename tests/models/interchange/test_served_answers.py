@@ -123,7 +123,7 @@ def meanings() -> dict[str, int]:
 
 
 def strengthen(stage: Path) -> None:
-    """Larger weights: of those barely trained, answers hardly depend on what names mean."""
+    """Larger weights: barely trained, names and shared tokens hardly change an answer."""
     for path in stage.rglob("*.safetensors"):
         weights = load_file(path)
         larger = {name: 8 * value for name, value in weights.items() if value.ndim > 1}
@@ -151,7 +151,7 @@ def trained(tmp_path_factory) -> dict[str, Path]:
         )
         with untraced():
             train(job, folder / "stage")
-        if kind in READING:
+        if kind in (*READING, "number"):
             strengthen(folder / "stage")
         tokenizer().save(folder / "tokenizer")
         export_text_model(
