@@ -27,6 +27,7 @@ from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
+from models.layers.shared_tokens import shared_tokens
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
@@ -73,7 +74,7 @@ class MultipleChoice:
         self.context = context
         self.dropout = dropout
         self.summary = summary
-        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
+        self.shared_tokens = shared_tokens
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; its length is that of all its pairs.
@@ -113,7 +114,10 @@ class MultipleChoice:
     def attach(self, network: Any) -> _MultipleChoiceScorer:
         """The head: a pooler if the network has none, dropout and one dense layer."""
         return _MultipleChoiceScorer(
-            network, self.dropout, summary=self.summary, special_ids=self.special_ids
+            network,
+            self.dropout,
+            summary=self.summary,
+            shared=shared_tokens(self.shared_tokens, network, self.context),
         )
 
     def answer(

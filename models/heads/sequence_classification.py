@@ -17,6 +17,7 @@ from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
+from models.layers.shared_tokens import shared_tokens
 from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
@@ -86,7 +87,7 @@ class SequenceClassification:
         self.class_weights = class_weights
         self.dropout = dropout
         self.summary = summary
-        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
+        self.shared_tokens = shared_tokens
         self.wide = WideRows(context, self.known_labels) if wide else None
         self.learns_first = wide
 
@@ -126,7 +127,7 @@ class SequenceClassification:
             label_weights,
             summary=self.summary,
             wide=WidePart(len(self.context.label_names)) if self.wide else None,
-            special_ids=self.special_ids,
+            shared=shared_tokens(self.shared_tokens, network, self.context),
         )
 
     def learn(self, scorer: _SequenceClassificationScorer) -> None:

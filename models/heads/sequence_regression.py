@@ -23,6 +23,7 @@ from models.inputs.wide_rows import check_can_tell
 from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
+from models.layers.shared_tokens import shared_tokens
 from models.layers.wide_number import WideNumber
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
@@ -76,7 +77,7 @@ class SequenceRegression:
         self.context = context
         self.dropout = dropout
         self.summary = summary
-        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
+        self.shared_tokens = shared_tokens
         self.symmetric = symmetric
         # Without training rows, mean and deviation come with the weights.
         self.scale = (0.0, 1.0)
@@ -117,7 +118,7 @@ class SequenceRegression:
             *self.scale,
             summary=self.summary,
             wide=WideNumber() if self.wide else None,
-            special_ids=self.special_ids,
+            shared=shared_tokens(self.shared_tokens, network, self.context),
         )
 
     def learn(self, scorer: _SequenceRegressionScorer) -> None:

@@ -29,7 +29,7 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import Scored, ScorerLayer
-from models.layers.shared_tokens import SharedTokens
+from models.layers.shared_tokens import SharedTokens, shared_tokens
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.parts import Window, best_part
 from models.served.windows import most_context
@@ -88,7 +88,7 @@ class SpanExtraction:
             0.0 if no_answer_threshold in NO_ANSWER_THRESHOLDS else float(no_answer_threshold)
         )
         self.dropout = dropout
-        self.special_ids = context.tokenizer.special_ids if shared_tokens else None
+        self.shared_tokens = shared_tokens
         self.passages = Passages(context, stride)
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
@@ -129,7 +129,8 @@ class SpanExtraction:
 
     def attach(self, network: Any) -> _SpanExtractionScorer:
         """The head: one dense layer with two outputs."""
-        return _SpanExtractionScorer(network, self.dropout, self.special_ids)
+        shared = shared_tokens(self.shared_tokens, network, self.context)
+        return _SpanExtractionScorer(network, self.dropout, shared)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -207,14 +208,14 @@ class _SpanExtractionScorer(ScorerLayer):
 
     reads = (keys.WORD_STARTS, keys.WORD_ENDS)
 
-    def __init__(self, network: Any, dropout: float, special_ids: Sequence[int] | None):
+    def __init__(self, network: Any, dropout: float, shared: SharedTokens | None):
         dtype = network.dtype_policy.name
         super().__init__(name="span_extraction", dtype=dtype, autocast=False)
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(2, name="output", dtype=dtype)
         self.output_projection.build((None, None, network.hidden_dim))
-        if special_ids is not None:
-            self.shared_tokens = shared = SharedTokens(network.hidden_dim, special_ids)
+        self.shared_tokens = shared
+        if shared is not None:
             shared.build()
         self.built = True
 

@@ -13,7 +13,6 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -45,8 +44,8 @@ class RowScorer(ScorerLayer):
         wide: The wide part, if answers are by the network's scores and those of counted n-grams
             (`models.layers.wide`). In training the scores are the network's own; of a family that
             only counts they are the sum of both, always.
-        special_ids: Ids of special tokens, if the network is told which tokens both texts of a row
-            have (`models.layers.shared_tokens`).
+        shared: What tells the network which tokens both texts of a row have, if anything
+            (`models.layers.shared_tokens`).
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class RowScorer(ScorerLayer):
         *,
         summary: str = NETWORK,
         wide: WidePart | None = None,
-        special_ids: Sequence[int] | None = None,
+        shared: SharedTokens | None = None,
     ):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)
@@ -69,8 +68,7 @@ class RowScorer(ScorerLayer):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(units, name="output", dtype=dtype)
         self.wide = wide
-        if special_ids is not None:
-            self.shared_tokens = SharedTokens(network.hidden_dim, special_ids)
+        self.shared_tokens = shared
         self.blends = wide is not None and not getattr(network, "counts_only", False)
         self.pooler: Any = None
         self.is_pooled = own and Capability.POOLED_OUTPUT in network.provides

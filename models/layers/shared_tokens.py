@@ -21,8 +21,14 @@ import keras
 
 from models import features as keys
 from models.keras_ops import ops
+from models.protocols import Context
 
 TEXTS = 2
+
+
+def shared_tokens(wanted: bool, network: Any, context: Context) -> SharedTokens | None:
+    """What a head adds for a network, if it is wanted."""
+    return SharedTokens(network.hidden_dim, context.tokenizer.special_ids) if wanted else None
 
 
 class SharedTokens(keras.layers.Layer):
