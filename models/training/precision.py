@@ -13,9 +13,11 @@ from fourstage.accelerator import backend, gpus, has_libraries
 from fourstage.errors import RecipeError
 
 PRECISIONS = ("auto", "float32", "bfloat16")
-# avx512_bf16 alone does not count: without AMX, oneDNN's matrix products took 1.65 times as long in
-# bfloat16 as in float32 (benchmarks/matrix_products.py; docs/performance.md).
-_CPU_FLAG = "amx_bf16"
+# What avx512_bf16 is worth depends on who built it: with it oneDNN's matrix products took .53 times as
+# long in bfloat16 as in float32 on AMD's Zen 4, and 1.65 times as long on an Intel Xeon without AMX
+# (benchmarks/matrix_products.py; docs/performance.md). So alone it counts on AMD only.
+_AMX, _AVX512 = "amx_bf16", "avx512_bf16"
+_AMD = "AuthenticAMD"
 CPUINFO = Path("/proc/cpuinfo")
 _FIRST_CAPABILITY = 8.0  # compute capability of the first NVIDIA GPUs with bfloat16 (A100)
 
@@ -46,17 +48,17 @@ def policy(precision: str) -> str:
 @cache
 def bfloat16_is_faster() -> bool:
     """Whether this machine multiplies matrices faster in bfloat16 than in float32."""
-    return _gpu_has_bfloat16() or _CPU_FLAG in cpu_flags(CPUINFO)
+    return _gpu_has_bfloat16() or _cpu_has_fast_bfloat16(CPUINFO)
 
 
-def cpu_flags(cpuinfo: Path) -> set[str]:
-    """CPU flags of the first core; empty where the system does not list them."""
+def _cpu_has_fast_bfloat16(cpuinfo: Path) -> bool:
+    """Whether the first core has AMX, or is AMD's with bfloat16; False where the system tells nothing."""
     if not cpuinfo.exists():
-        return set()
-    for line in cpuinfo.read_text("utf-8", "replace").splitlines():
-        if line.startswith(("flags", "Features")):
-            return set(line.partition(":")[2].split())
-    return set()
+        return False
+    first = cpuinfo.read_text("utf-8", "replace").partition("\n\n")[0]
+    told = dict(map(str.strip, line.partition(":")[::2]) for line in first.splitlines())
+    flags = told.get("flags", "").split()
+    return _AMX in flags or (_AVX512 in flags and told.get("vendor_id") == _AMD)
 
 
 def _gpu_has_bfloat16() -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from fourstage.errors import RecipeError
 from models.training import precision as module
-from models.training.precision import cpu_flags, policy, resolve_precision
+from models.training.precision import policy, resolve_precision
 
 
 def test_what_is_asked_for_is_given():
@@ -16,13 +16,27 @@ def test_what_is_asked_for_is_given():
     assert policy("bfloat16") == "mixed_bfloat16"
 
 
+INTEL, AMD = "vendor_id\t: GenuineIntel\n", "vendor_id\t: AuthenticAMD\n"
+
+
 @pytest.mark.parametrize(
-    ("flags", "faster"),
-    [("avx2", False), ("avx2 avx512_bf16", False), ("avx512_bf16 amx_bf16", True)],
+    ("cpuinfo", "faster"),
+    [
+        (f"{INTEL}flags\t\t: fpu avx2\n", False),
+        (f"{INTEL}flags\t\t: fpu avx2 avx512_bf16\n", False),
+        (f"{INTEL}flags\t\t: fpu avx512_bf16 amx_bf16\n", True),
+        (f"{AMD}flags\t\t: fpu avx2 avx512f\n", False),
+        (f"{AMD}flags\t\t: fpu avx512_bf16\n", True),
+        ("Features\t: fp asimd bf16\n", False),
+        # The first core tells.
+        (f"{INTEL}flags : fpu\n\n{AMD}flags : fpu avx512_bf16 amx_bf16\n", False),
+        (None, False),
+    ],
 )
-def test_a_cpu_takes_bfloat16_where_it_has_tiles_for_it(tmp_path, monkeypatch, flags, faster):
+def test_a_cpu_takes_bfloat16_where_its_products_are_faster(tmp_path, monkeypatch, cpuinfo, faster):
     path = tmp_path / "cpuinfo"
-    path.write_text(f"flags : fpu {flags}\n")
+    if cpuinfo is not None:
+        path.write_text(cpuinfo)
     monkeypatch.setattr(module, "CPUINFO", path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert module.bfloat16_is_faster.__wrapped__() == faster
@@ -49,10 +63,3 @@ def test_a_gpu_takes_bfloat16_where_it_has_it_and_the_backend_has_its_libraries(
 def test_anything_else_is_refused():
     with pytest.raises(RecipeError, match="precision: expected one of auto"):
         resolve_precision("float16")
-
-
-def test_flags_are_those_of_the_first_core(tmp_path):
-    path = tmp_path / "cpuinfo"
-    path.write_text("processor : 0\nflags\t\t: fpu avx2 amx_bf16\nprocessor : 1\nflags : none\n")
-    assert cpu_flags(path) == {"fpu", "avx2", "amx_bf16"}
-    assert cpu_flags(tmp_path / "absent") == set()
