@@ -5,6 +5,8 @@
 
 r_n says of each bucket how much more often rows of label n have it than other rows (naive Bayes).
 Both machines are linear in x, so that one kernel holds their sum. Rows of a rare label weigh more.
+Of pairs, both machines also see how alike the two texts are: in standard deviations of the training
+rows, of length 1 on average, as each kind of n-grams is.
 
 Where a row has a set of labels, each label has machines of its own, and an offset beside its
 factor, since nothing else says how often it is there.
@@ -49,7 +51,7 @@ class Machine:
         kernel: (buckets, N) float32.
         bias: (N,) float32.
         unseen: (rows, N) float32, logits of the training rows by machines that have not seen them.
-        alike: (A, N) float32, weights of how alike two texts are (`models.layers.wide_number`), or
+        alike: (A, N) float32, weights of how alike two texts are (`models.layers.likeness`), or
             None.
     """
 
@@ -71,7 +73,12 @@ class Machine:
 
 
 def learned(
-    counts: Any, labels: np.ndarray, num_labels: int, groups: Sequence[Any], kinds: int = 1
+    counts: Any,
+    labels: np.ndarray,
+    num_labels: int,
+    groups: Sequence[Any],
+    kinds: int = 1,
+    alike: np.ndarray | None = None,
 ) -> Machine:
     """Learn from training rows.
 
@@ -82,10 +89,13 @@ def learned(
         num_labels: N.
         groups: (rows,) rows of equal value are of one text, which is seen as a whole or not at all.
         kinds: Into how many equal parts the buckets fall; each is brought to length 1 by itself.
+        alike: (rows, A), how alike the two texts of each row are.
     """
+    alike = np.zeros((len(labels), 0)) if alike is None else alike
+    mean, divisor, beside = standardised(alike)
     idf = inverse_frequency(counts)
-    features = weighted(counts, idf, kinds)
-    separated, calibrated = (_separated, _factor) if labels.ndim == 1 else (_each, _platt)
+    features = _with(weighted(counts, idf, kinds), beside)
+    separated, calibrated = (_separated, factor_of) if labels.ndim == 1 else (_each, _platt)
     kernel, bias = separated(counts, features, labels, num_labels)
     fold = folds_of(groups)
     margins = np.zeros((len(labels), num_labels))
@@ -94,16 +104,42 @@ def learned(
         if not len(rest):
             continue  # of one text nothing is held out
         of_fold = inverse_frequency(counts[rest])
-        learning = weighted(counts[rest], of_fold, kinds)
+        learning = _with(weighted(counts[rest], of_fold, kinds), beside, rest)
         parts = separated(counts[rest], learning, labels[rest], num_labels)
-        margins[held] = weighted(counts[held], of_fold, kinds) @ parts[0] + parts[1]
+        asked = _with(weighted(counts[held], of_fold, kinds), beside, held)
+        margins[held] = asked @ parts[0] + parts[1]
     factor, offset = calibrated(margins, labels)
+    kernel, of_alike = np.split(factor * kernel, [len(idf)])
+    of_alike = of_alike / divisor[:, None]  # from here on of likeness as it comes
+    bias = factor * bias + offset - mean @ of_alike
     return Machine(
         idf.astype(np.float32),
-        (factor * kernel).astype(np.float32),
-        (factor * bias + offset).astype(np.float32),
+        kernel.astype(np.float32),
+        bias.astype(np.float32),
         (factor * margins + offset).astype(np.float32),
+        of_alike.astype(np.float32) if of_alike.size else None,
     )
+
+
+def standardised(alike: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How alike texts are, in standard deviations, each row divided so that its mean length is 1.
+
+    Args:
+        alike: (rows, A).
+
+    Returns:
+        (A,) what was subtracted; (A,) by what it was divided then; the result, (rows, A).
+    """
+    mean, deviation = alike.mean(axis=0), alike.std(axis=0)
+    divisor = np.where(deviation > 0, deviation, 1.0) * np.sqrt(alike.shape[1])
+    return mean, divisor, (alike - mean) / divisor
+
+
+def _with(features: Any, alike: np.ndarray, rows: Any = slice(None)) -> Any:
+    """Features (rows, buckets) and, beside them, how alike the texts of these rows are."""
+    from scipy.sparse import csr_matrix, hstack
+
+    return hstack([features, csr_matrix(alike[rows])], format="csr")
 
 
 def folds_of(groups: Sequence[Any]) -> np.ndarray:
@@ -131,7 +167,7 @@ def inverse_frequency(counts: Any, seen: int = SEEN) -> np.ndarray:
 
 
 def weighted(counts: Any, idf: np.ndarray, kinds: int) -> Any:
-    """(rows, buckets) sparse TF-IDF, each kind of a row of length 1."""
+    """(rows, buckets) sparse TF-IDF, each kind of a row of length 1; of counts, some twice."""
     made = counts.copy()
     made.data = (1 + np.log(counts.data)) * idf[counts.indices]
     row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
@@ -139,13 +175,14 @@ def weighted(counts: Any, idf: np.ndarray, kinds: int) -> Any:
     length = np.sqrt(np.bincount(part, made.data**2))[part]
     made.data = np.divide(made.data, length, out=np.zeros_like(length), where=length > 0)
     made.eliminate_zeros()
+    made.sum_duplicates()
     return made
 
 
 def _separated(
     counts: Any, features: Any, labels: np.ndarray, num_labels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel (buckets, N) and bias (N,): the sum of both SVMs, one label against the rest.
+    """Kernel (features, N) and bias (N,): the sum of both SVMs, one label against the rest.
 
     A label that is not among the rows has the margin `FAR`. Of one label alone nothing is learned.
     """
@@ -157,8 +194,9 @@ def _separated(
     features, has, own = features[known], (counts[known] > 0).astype(np.float64), labels[known]
     plain, plain_bias = _fitted(features, own, COST)
     # Of two labels, the SVM has the margins of the second; the first has the opposite.
+    ratios = np.ones(features.shape[1])  # 1 for likeness
     for place, label in enumerate(there if len(there) > 2 else there[1:]):
-        ratios = _ratios(has, own == label)
+        ratios[: has.shape[1]] = _ratios(has, own == label)
         scaled, scaled_bias = _fitted(features.multiply(ratios).tocsr(), own == label, RATIO_COST)
         kernel[:, label] = plain[place] + ratios * scaled[0]
         bias[label] = plain_bias[place] + scaled_bias[0]
@@ -170,7 +208,7 @@ def _separated(
 def _each(
     counts: Any, features: Any, labels: np.ndarray, num_labels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel (buckets, N) and bias (N,) of sets: whether each label is there, by itself.
+    """Kernel (features, N) and bias (N,) of sets: whether each label is there, by itself.
 
     All rows are far from a label that none has, and from the absence of one that all have.
     """
@@ -247,8 +285,13 @@ def _offset(logits: np.ndarray, there: int) -> float:
     return found
 
 
-def _factor(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """The factor on margins under which their softmax has the smallest cross-entropy; offset 0."""
+def factor_of(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """The factor on margins under which their softmax has the smallest cross-entropy; offset 0.
+
+    Args:
+        margins: (rows, N).
+        labels: (rows,) from 0 to N - 1, -1 for none.
+    """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 

@@ -1,7 +1,7 @@
 """Ridge regression for the wide part of a head that answers with a number.
 
-    one text    counts → TF-IDF, each kind of a row to length 1            ─┐
-    two texts   counts of both → how alike they are, and its squares (A)   ─┴→ ridge → number
+    one text    counts → TF-IDF, each kind of a row to length 1   ─┐
+    two texts   counts of both → how alike they are (A)           ─┴→ ridge → number
 
 Numbers are in standard deviations of the training rows'. The penalty is the one under which rows
 are foretold best by a regression that has not seen them; nor any other row of their text.

@@ -39,7 +39,7 @@ HEADS = {  # the head for each kind of answer, with its settings
     "number": ("sequence_regression", "{dropout: 0.0, wide: true}"),
     "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
     "extract": ("span_extraction", "{}"),
-    "choice": ("multiple_choice", "{dropout: 0.0}"),
+    "choice": ("multiple_choice", "{dropout: 0.0, wide: true}"),
     "text": ("sequence_to_sequence", "{target_length: TARGET, label_smoothing: 0.1, beams: 4}"),
 }
 IN_PARTS = ("spans", "extract")  # whose long rows are read in parts, not truncated

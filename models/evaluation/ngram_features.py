@@ -65,6 +65,40 @@ class Grams:
         return (hashing.transform(texts) for texts in columns)
 
 
+class Likeness:
+    """How alike the two texts of pairs are, by their n-grams, which have one TF-IDF for both.
+
+    For each kind of n-grams their cosine, and the share of the shorter text's that the other has;
+    then the difference of the logarithms of their lengths; then the squares of all these.
+
+    Args:
+        markings: Marker strings, as of `Grams`.
+    """
+
+    def __init__(self, markings: Sequence[str]):
+        self._grams = [Grams(of, markings, seen=0) for of in PARTS["both"]]
+
+    def fit(self, columns: Columns) -> np.ndarray:
+        """Learn IDF weights; return the features (rows, A) of these rows."""
+        for grams in self._grams:
+            grams.fit([[text for column in columns for text in column]])
+        return self.of(columns)
+
+    def of(self, columns: Columns) -> np.ndarray:
+        """Features (rows, A)."""
+        parts = []
+        for grams in self._grams:
+            first, second = (grams.of([column]) for column in columns)
+            parts.append(np.asarray(first.multiply(second).sum(axis=1)).ravel())
+            shared = np.asarray((first > 0).multiply(second > 0).sum(axis=1)).ravel()
+            sizes = np.minimum(first.getnnz(axis=1), second.getnnz(axis=1))
+            parts.append(shared / np.maximum(sizes, 1))
+        lengths = np.log1p([[len(text) for text in column] for column in columns])
+        parts.append(np.abs(lengths[0] - lengths[1]))
+        found = np.array(parts)
+        return np.vstack([found, found**2]).T
+
+
 def stacked(parts: Sequence[Any]) -> Any:
     """Parts (rows, D) side by side."""
     from scipy.sparse import hstack

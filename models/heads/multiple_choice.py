@@ -22,12 +22,15 @@ from fourstage.errors import check_known
 from models import features as keys
 from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
+from models.inputs.wide_choices import LEFT_OUT, Pairs, WideChoices
+from models.inputs.wide_rows import check_can_tell
 from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
 from models.layers.shared_tokens import shared_tokens
+from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
@@ -36,7 +39,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = True
 ANSWERS = "choice"
-_LEFT_OUT = -1e9  # log odds of a choice that is not there
+WIDE = True  # it can answer by counted n-grams alone
 
 
 class MultipleChoice:
@@ -49,6 +52,8 @@ class MultipleChoice:
         context: The stage's constants.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row, as in `sequence_classification`.
+        wide: Whether counted n-grams of each choice and its text answer beside the network
+            (`models.layers.wide`).
         shared_tokens: Whether the network is told which tokens a text and a choice share, as there.
 
     Raises:
@@ -65,16 +70,19 @@ class MultipleChoice:
         *,
         dropout: float = 0.1,
         summary: str = "network",
+        wide: bool = False,
         shared_tokens: bool = False,
     ):
         check_known("head.multiple_choice.summary", summary, "a summary", SUMMARIES)
         if context.rows is not None:
-            right = [_label(context.rows, row) >= 0 for row in range(len(context.rows))]
+            right = (self.known_labels(context.rows) >= 0).tolist()
             check_answers("multiple_choice", context.rows, right, "the number of a choice")
         self.context = context
         self.dropout = dropout
         self.summary = summary
         self.shared_tokens = shared_tokens
+        self.wide = WideChoices(context, self.known_labels) if wide else None
+        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; its length is that of all its pairs.
@@ -84,8 +92,7 @@ class MultipleChoice:
         """
         counts = np.array([len(corpus.texts(i)) - 1 for i in range(len(corpus))], np.int64)
         check_rows("multiple_choice", corpus, (counts >= 2).tolist(), "two choices or more")
-        pairs = (pair for i in range(len(corpus)) for pair in _pairs(corpus, i))
-        return text_index(pairs, self.context.sequence_length, counts)
+        return text_index(Pairs(corpus).pairs, self.context.sequence_length, counts)
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
@@ -95,30 +102,40 @@ class MultipleChoice:
         C is the largest number of choices in the batch; the padding mask of a choice that only
         fills up a row is 0.
         """
-        rows = [_pairs(corpus, int(row)) for row in entries]
-        framed = framed_texts([pair for pairs in rows for pair in pairs], self.context)
-        counts = [len(pairs) for pairs in rows]
-        there = np.arange(max(counts)) < np.array(counts)[:, None]  # (B, C)
-        batch: Batch = {}
-        for key, value in framed.items():
-            fill = self.context.tokenizer.pad_id if key == keys.TOKEN_IDS else 0
-            batch[key] = np.full((*there.shape, value.shape[-1]), fill, value.dtype)
-            batch[key][there] = value
-        labels = [_label(corpus, int(row)) for row in entries]
-        return batch | {keys.LABELS: np.array(labels, np.int32)}
+        own = Pairs(corpus, entries)
+        fills = {keys.TOKEN_IDS: self.context.tokenizer.pad_id}
+        framed = framed_texts(own.pairs, self.context)
+        batch = {key: own.by_row(value, fills.get(key, 0)) for key, value in framed.items()}
+        batch[keys.LABELS] = np.array([_label(corpus, int(row)) for row in entries], np.int32)
+        return batch if self.wide is None else batch | self.wide.features(corpus, entries)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""
         return batch
 
     def attach(self, network: Any) -> _MultipleChoiceScorer:
-        """The head: a pooler if the network has none, dropout and one dense layer."""
+        """The head: a pooler if the network has none, dropout and one dense layer.
+
+        Raises:
+            RecipeError: The family has no network, and there is no wide part, either.
+        """
+        check_can_tell("multiple_choice", self.wide, network)
         return _MultipleChoiceScorer(
             network,
             self.dropout,
             summary=self.summary,
+            wide=WidePart(1) if self.wide else None,
             shared=shared_tokens(self.shared_tokens, network, self.context),
         )
+
+    def learn(self, scorer: _MultipleChoiceScorer) -> None:
+        """Learn the wide part, if there is one."""
+        if self.wide is not None:
+            self.wide.teach(scorer)
+
+    def known_labels(self, rows: TokenisedRows) -> np.ndarray:
+        """(rows,) numbers of the right choices, -1 for none."""
+        return np.array([_label(rows, row) for row in range(len(rows))], np.int32)
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
@@ -132,12 +149,6 @@ class MultipleChoice:
             float(shares.max()),
             {str(number): share for number, share in enumerate(shares.tolist())},
         )
-
-
-def _pairs(rows: TokenisedRows, row: int) -> list[tuple[np.ndarray, ...]]:
-    """A row's text with each of its choices."""
-    text, *choices = rows.texts(row)
-    return [(text, choice) for choice in choices]
 
 
 def _label(rows: TokenisedRows, row: int) -> int:
@@ -166,10 +177,8 @@ class _MultipleChoiceScorer(RowScorer):
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss, accuracy, and the logits (B, C); without labels, only the logits."""
-        there = batch[keys.CHOICE_MASK]  # (B, C)
-        logits = ops.reshape(self.row_scores(batch, outputs, training), ops.shape(there))
-        logits = ops.where(there > 0, logits, _LEFT_OUT)
-        predictions = {keys.LOGITS: logits}
+        logits = self.row_scores(batch, outputs, training)
+        predictions = self.said(logits)
         if keys.LABELS not in batch:
             return {}, predictions
         labels = batch[keys.LABELS]
@@ -178,7 +187,26 @@ class _MultipleChoiceScorer(RowScorer):
         weights = self.weighted(batch, weights)
         return cross_entropy(logits, ops.maximum(labels, 0), weights), predictions
 
+    def own_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:
+        """The network's scores of each row's choices, (B, C) float32."""
+        return _of_choices(super().own_scores(batch, outputs, training), batch)
+
+    def counted(self, batch: dict) -> Any:
+        """The wide part's scores of each row's choices, (B, C) float32."""
+        return _of_choices(super().counted(batch), batch)
+
+    @staticmethod
+    def said(scores: Any) -> dict:
+        """The predictions of scores (B, C)."""
+        return {keys.LOGITS: scores}
+
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of the choices' distributions, over rows with a right choice."""
         weights = ops.cast(batch[keys.LABELS] >= 0, "float32") * batch[keys.ROW_WEIGHTS]
         return symmetric_kl(first[keys.LOGITS], second[keys.LOGITS], weights)
+
+
+def _of_choices(scores: Any, batch: dict) -> Any:
+    """Scores of pairs, one each, as (B, C); `LEFT_OUT` for choices that are not there."""
+    there = batch[keys.CHOICE_MASK]
+    return ops.where(there > 0, ops.reshape(scores, ops.shape(there)), LEFT_OUT)

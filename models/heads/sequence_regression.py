@@ -24,7 +24,7 @@ from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
 from models.layers.shared_tokens import shared_tokens
-from models.layers.wide_number import WideNumber
+from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Context, Index, TokenisedRows
 
 NEEDS = ()
@@ -48,8 +48,8 @@ class SequenceRegression:
         context: The stage's constants.
         dropout: Dropout rate of the pooled vector, 0-1.
         summary: What the head reads of a row, as in `sequence_classification`.
-        wide: Whether counted n-grams answer beside the network (`models.layers.wide_number`): those
-            of a text, or how alike those of a pair are.
+        wide: Whether counted n-grams answer beside the network (`models.layers.wide`): those of a
+            text, or how alike those of a pair are.
         shared_tokens: Whether the network is told which tokens the other text of a pair has, too
             (`models.layers.shared_tokens`).
         symmetric: Read each pair in both orders, which are two examples in training and whose
@@ -117,7 +117,7 @@ class SequenceRegression:
             self.dropout,
             *self.scale,
             summary=self.summary,
-            wide=WideNumber() if self.wide else None,
+            wide=WidePart(1) if self.wide else None,
             shared=shared_tokens(self.shared_tokens, network, self.context),
         )
 

@@ -2,7 +2,7 @@
 
     token ids    the ##y saw           n-grams of 1 and 2 pieces
     characters   ␣ t h e y ␣ s a w     n-grams of 3 to 5 characters, made of the same pieces
-      → buckets, and how often each row has an n-gram of a bucket
+      → buckets, and how often each text of a row has an n-gram of a bucket
 
 One function of TensorFlow makes them for training, for evaluation and in the served graph, so that
 a text has the same buckets everywhere. Its operations are on integers, hence exact.
@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
-from models.protocols import Batch, TokenisedRows, Tokenizer
+from models.protocols import Batch, Tokenizer
 from models.served.pieces import CONTINUATION, is_cjk
 
 PIECES, CHARACTERS = (1, 2), (3, 4, 5)  # lengths of n-grams
 KINDS = 2
 BITS = 17
 BUCKETS = KINDS << BITS  # those of pieces, then as many of characters
+SECOND = 0x12E15  # changes a bucket's number, of BITS bits, to that of second texts
 _MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)  # 2⁶⁴ / golden ratio, odd, as int64 (Knuth, 6.4)
 _BLANK = ord(" ")
 
@@ -31,8 +32,9 @@ _BLANK = ord(" ")
 class Ngrams:
     """Buckets of the n-grams of texts, which are not cut to the sequence length.
 
-    N-grams of pieces and of characters, of first and of second texts, and of different lengths
-    have different hashes. Two n-grams may share a bucket.
+    N-grams of pieces and of characters, and of different lengths, have different hashes. Two
+    n-grams may share a bucket. Both texts of a pair have the same hashes, so that they can be
+    compared; bucket ⊕ `SECOND` tells those of the second apart.
 
     Args:
         tokenizer: The recipe's tokenizer, which knows how its pieces are spelled.
@@ -45,54 +47,39 @@ class Ngrams:
         """The buckets of rows.
 
         Args:
-            columns: Token ids of the rows' texts, for each text of a row (B, n) ragged int32.
+            columns: Token ids of the rows' texts, or of the first and of the second texts of pairs,
+                (B, n) ragged int32 each.
 
         Returns:
-            ngram_ids and ngram_counts (B, K) int32, a row's buckets in order; count 0 fills up.
+            ngram_ids (B, K) int32, the buckets of either text in order, and how often it has them:
+            ngram_counts (B, K) int32, of pairs (B, K, 2). Count 0 fills up.
         """
         import tensorflow as tf
 
-        found = [hashes for text, ids in enumerate(columns) for hashes in self._hashes(text, ids)]
         # One number for a row and a bucket, so that all rows are counted at once.
-        places = tf.sort(tf.concat(found, axis=0))
-        distinct, _, counts = tf.unique_with_counts(places)
+        texts = [tf.concat(self._hashes(ids), axis=0) for ids in columns]
+        distinct, _, counts = tf.unique_with_counts(tf.sort(tf.concat(texts, axis=0)))
+        if len(texts) > 1:
+            size = tf.size(distinct)
+            found = [
+                tf.math.bincount(tf.searchsorted(distinct, own), minlength=size) for own in texts
+            ]
+            counts = tf.stack(found, axis=1)
         return _by_row(columns[0].nrows(), distinct, counts)
 
-    def of_both(self, columns: Sequence[Any]) -> dict[str, Any]:
-        """The buckets of pairs, whose texts have the same hashes, so that they can be compared.
-
-        Args:
-            columns: Token ids of the first and of the second texts, (B, n) ragged int32 each.
-
-        Returns:
-            ngram_ids (B, K) int32, the buckets of either text in order, and ngram_counts (B, K, 2)
-            int32, how often each text has them.
-        """
-        import tensorflow as tf
-
-        texts = [tf.concat(self._hashes(0, ids), axis=0) for ids in columns]
-        distinct, _ = tf.unique(tf.sort(tf.concat(texts, axis=0)))
-        size = tf.size(distinct)
-        counts = [tf.math.bincount(tf.searchsorted(distinct, own), minlength=size) for own in texts]
-        return _by_row(columns[0].nrows(), distinct, tf.stack(counts, axis=1))
-
-    def of_rows(
-        self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray, both: bool = False
-    ) -> Batch:
-        """The buckets of the rows with the given numbers, as `of` or `of_both`.
+    def of_texts(self, texts: Sequence[tuple[np.ndarray, ...]]) -> Batch:
+        """The buckets of rows by the token ids of their texts, one or two of each row.
 
         K is a power of two: a backend may compile a step for each width.
         """
         import tensorflow as tf
 
-        texts = [rows.texts(int(row)) for row in entries]
-        counted = self.of_both if both else self.of
         with tf.device("CPU"):
             columns = [_ragged(texts, number) for number in range(max(map(len, texts)))]
-            found = counted(columns)
+            found = self.of(columns)
         return {name: _widened(value.numpy()) for name, value in found.items()}
 
-    def _hashes(self, text: int, ids: Any) -> list[Any]:
+    def _hashes(self, ids: Any) -> list[Any]:
         """For each kind and length of n-grams, (n-grams,) int64 row · BUCKETS + bucket."""
         import tensorflow as tf
 
@@ -109,7 +96,7 @@ class Ngrams:
             (characters, rows_of_characters, CHARACTERS),
         )
         return [
-            _hashed(values, own_rows, length, 16 * text + length) + (kind << BITS)
+            _hashed(values, own_rows, length) + (kind << BITS)
             for kind, (values, own_rows, some) in enumerate(kinds)
             for length in some
         ]
@@ -152,12 +139,12 @@ def _by_row(rows: Any, distinct: Any, counts: Any) -> dict[str, Any]:
     }
 
 
-def _hashed(values: Any, rows: Any, length: int, seed: int) -> Any:
+def _hashed(values: Any, rows: Any, length: int) -> Any:
     """(n-grams,) int64 row · BUCKETS + bucket, of the n-grams of one length within rows."""
     import tensorflow as tf
 
     count = tf.maximum(tf.size(values) - length + 1, 0)
-    hashes = tf.fill([count], tf.constant(seed, tf.int64))
+    hashes = tf.fill([count], tf.constant(length, tf.int64))
     for place in range(length):
         # Wraps at 2⁶⁴. The highest bits depend on all parts.
         hashes = (hashes + values[place : place + count] + 1) * _MULTIPLIER

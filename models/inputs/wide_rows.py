@@ -13,7 +13,8 @@ from models import features as keys
 from models.blend import EQUAL
 from models.inputs.hashed_ngrams import BUCKETS, KINDS, Ngrams
 from models.keras_ops import ops
-from models.linear_machine import Machine, learned
+from models.layers.wide import both_ids, compared
+from models.linear_machine import Machine, inverse_frequency, learned
 from models.protocols import Batch, Context, TokenisedRows
 
 _AT_ONCE = 256  # rows whose n-grams are counted together
@@ -60,7 +61,7 @@ class WideRows:
 
     def of_rows(self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray) -> Batch:
         """The n-grams of some rows."""
-        return self.ngrams.of_rows(rows, entries)
+        return self.ngrams.of_texts([rows.texts(int(row)) for row in entries])
 
     @cached_property
     def machine(self) -> Machine:
@@ -73,8 +74,9 @@ class WideRows:
 
     def learned(self, rows: TokenisedRows, groups: Sequence[bytes]) -> Machine:
         """What is learned from rows, of which those of one group have the same text."""
-        num_labels = len(self.context.label_names)
-        return learned(self.counts(rows), self.labels(rows), num_labels, groups, KINDS)
+        counts, num_labels = self.counts(rows), len(self.context.label_names)
+        alike = self.alike(rows, inverse_frequency(counts))
+        return learned(counts, self.labels(rows), num_labels, groups, KINDS, alike)
 
     def count_once(self, wide: Any, rows: TokenisedRows) -> None:
         """Let the `features` of rows that are read again and again be their logits.
@@ -85,17 +87,34 @@ class WideRows:
         """
         if rows is self.context.rows or (self._counted and rows is self._counted[0]):
             return
-        logits = [ops.convert_to_numpy(wide(self.of_rows(rows, some))) for some in parts(rows)]
-        self._counted = rows, np.concatenate(logits)
+        self._counted = rows, self.scores(wide, rows)
+
+    def scores(self, wide: Any, rows: Any) -> np.ndarray:
+        """(rows, N) scores of the wide part."""
+        found = [ops.convert_to_numpy(wide(part)) for part in self._ngrams(rows)]
+        return np.concatenate(found)
 
     def teach(self, scorer: Any) -> None:
         """Give a head what was learned."""
         scorer.wide.learn(self.machine, EQUAL if scorer.blends else (1.0, 1.0))
 
-    def counts(self, rows: TokenisedRows) -> Any:
-        """(rows, BUCKETS) sparse counts."""
-        found = (self.ngrams.of_rows(rows, some) for some in parts(rows))
-        return sparse((part[keys.NGRAM_IDS], part[keys.NGRAM_COUNTS]) for part in found)
+    def counts(self, rows: Any) -> Any:
+        """(rows, BUCKETS) sparse counts; a bucket may be there twice, of either text of a pair."""
+        return _sparse(self._ngrams(rows))
+
+    def alike(self, rows: Any, idf: np.ndarray) -> np.ndarray | None:
+        """(rows, A) how alike the two texts of each row are; None for rows of one text."""
+        if len(rows.texts(0)) == 1:
+            return None
+        # Counted again: the n-grams of all rows at once may not fit in memory.
+        found = [ops.convert_to_numpy(compared(part, idf)) for part in self._ngrams(rows)]
+        return np.concatenate(found).astype(np.float64)
+
+    def _ngrams(self, rows: Any) -> Iterator[Batch]:
+        """Those of all rows, which have ``texts``; some at a time."""
+        for start in range(0, len(rows), _AT_ONCE):
+            some = range(start, min(start + _AT_ONCE, len(rows)))
+            yield self.ngrams.of_texts([rows.texts(row) for row in some])
 
     def _text(self, rows: TokenisedRows, row: int) -> bytes:
         """The tokens of a row's texts without its markers: equal for rows of one text."""
@@ -104,20 +123,19 @@ class WideRows:
         return ids[~np.isin(ids, marks)].astype(np.int32).tobytes()
 
 
-def sparse(found: Iterable[tuple[np.ndarray, np.ndarray]]) -> Any:
-    """Buckets and counts, (b, K) each, as one sparse matrix (rows, BUCKETS)."""
+def _sparse(found: Iterable[Batch]) -> Any:
+    """N-grams of rows as one sparse matrix (rows, BUCKETS)."""
     from scipy.sparse import csr_matrix, vstack
 
     made = []
-    for ids, counts in found:
+    for part in found:
+        ids, counts = part[keys.NGRAM_IDS], part[keys.NGRAM_COUNTS]
+        if counts.ndim > ids.ndim:
+            shape = len(ids), -1
+            ids = ops.convert_to_numpy(both_ids(ids)).reshape(shape)
+            counts = counts.reshape(shape)
         there = counts > 0
         ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
         values = counts[there].astype(np.float64)
         made.append(csr_matrix((values, ids[there], ends), (len(ids), BUCKETS)))
     return vstack(made, format="csr")
-
-
-def parts(rows: TokenisedRows) -> Iterator[range]:
-    """The numbers of the rows whose n-grams are counted together."""
-    for start in range(0, len(rows), _AT_ONCE):
-        yield range(start, min(start + _AT_ONCE, len(rows)))

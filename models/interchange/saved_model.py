@@ -259,7 +259,7 @@ def _export(
         return scorer.numbers(embed(texts), embed(seconds))[1][:, None]
 
     def score(texts: Any, choices: Any) -> Any:
-        features = framed(tokenizer, module(texts), module(choices), length, marks)
+        features = row(module(texts), module(choices))
         alone = {key: value[:, None] for key, value in features.items()}  # rows of one choice
         return predictions(alone)[keys.LOGITS][:, 0]
 

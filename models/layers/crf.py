@@ -39,9 +39,13 @@ class LinearChainCRF(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         """Create the scores, all 0."""
         size = len(self.limits[1])
-        self.transitions = self.add_weight(shape=(size, size), initializer="zeros", name="pairs")
-        self.first = self.add_weight(shape=(size,), initializer="zeros", name="first")
-        self.last = self.add_weight(shape=(size,), initializer="zeros", name="last")
+        self.transitions = self.add_weight(
+            shape=(size, size), initializer="zeros", name="pairs", autocast=False
+        )
+        self.first = self.add_weight(
+            shape=(size,), initializer="zeros", name="first", autocast=False
+        )
+        self.last = self.add_weight(shape=(size,), initializer="zeros", name="last", autocast=False)
         self.built = True
 
     def scores(self) -> tuple[Any, Any, Any]:

@@ -43,8 +43,8 @@ class LayerMix(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables."""
-        self.w = self.add_weight(shape=(self.count,), initializer="zeros", name="w")
-        self.scale = self.add_weight(shape=(), initializer="ones", name="scale")
+        self.w = self.add_weight(shape=(self.count,), initializer="zeros", name="w", autocast=False)
+        self.scale = self.add_weight(shape=(), initializer="ones", name="scale", autocast=False)
         self.built = True
 
     def call(self, layers: Sequence[Any]) -> Any:

@@ -98,12 +98,17 @@ class RowScorer(ScorerLayer):
         scores = self.own_scores(batch, outputs, training)
         if self.wide is None or (self.blends and training):
             return scores
-        return self.wide.beside(scores, batch)
+        return self.wide.beside(scores, self.counted(batch))
 
     def own_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """The network's scores of each row, (B, units) float32."""
         pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
         return ops.cast(self.output_projection(pooled), "float32")
+
+    def counted(self, batch: dict) -> Any:
+        """The wide part's scores of each row, (B, units) float32."""
+        assert self.wide is not None, "asked for where there is one"
+        return self.wide(batch)
 
     def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """The pooled vector, (B, `input_dim`) float32."""

@@ -53,6 +53,7 @@ class SharedTokens(keras.layers.Layer):
             shape=(TEXTS, self.hidden_dim),
             initializer=keras.initializers.TruncatedNormal(stddev=1.0),
             name="vectors",
+            autocast=False,
         )
         self.built = True
 

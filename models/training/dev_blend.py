@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from models.blend import fitted
 from models.evaluation.predict import Predicting, RowPredictor
+from models.inputs.wide_choices import LEFT_OUT
 from models.protocols import Answer, Context, TokenisedRows
 from models.training.job import TrainingJob
 
@@ -23,7 +24,7 @@ class _BothScores(Predicting):
         features, outputs = self.read(features, training)
         return {
             NETWORK: self.scorer.own_scores(features, outputs, training),
-            COUNTED: self.scorer.wide(features),
+            COUNTED: self.scorer.counted(features),
         }
 
 
@@ -70,7 +71,7 @@ class DevBlend:
         outputs = self._predictor.outputs(go_on)
         # The mean over the orders in which a row was read.
         network, counted = (
-            np.stack([np.mean([entry[of] for entry in own], axis=0) for own in outputs])
+            _stacked([np.mean([entry[of] for entry in own], axis=0) for own in outputs])
             for of in (NETWORK, COUNTED)
         )
         factors = np.array([0, 1], np.float32)
@@ -78,6 +79,14 @@ class DevBlend:
             factors = fitted(network, counted, self._labels)
         self._scorer.wide.blend.assign(factors)
         return factors, factors[0] * network + factors[1] * counted
+
+
+def _stacked(scores: Sequence[np.ndarray]) -> np.ndarray:
+    """(rows, N); a row that has fewer choices than others has `LEFT_OUT` for the rest."""
+    longest = max(map(len, scores))
+    return np.stack(
+        [np.pad(own, (0, longest - len(own)), constant_values=LEFT_OUT) for own in scores]
+    )
 
 
 def dev_blend(

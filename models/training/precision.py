@@ -13,8 +13,8 @@ from fourstage.accelerator import backend, gpus, has_libraries
 from fourstage.errors import RecipeError
 
 PRECISIONS = ("auto", "float32", "bfloat16")
-# What avx512_bf16 is worth depends on who built it: with it oneDNN's matrix products took .53 times as
-# long in bfloat16 as in float32 on AMD's Zen 4, and 1.65 times as long on an Intel Xeon without AMX
+# What avx512_bf16 is worth depends on who built it: with it oneDNN's matrix products took .53 times
+# as long in bfloat16 as in float32 on AMD's Zen 4, and 1.65 times on an Intel Xeon without AMX
 # (benchmarks/matrix_products.py; docs/performance.md). So alone it counts on AMD only.
 _AMX, _AVX512 = "amx_bf16", "avx512_bf16"
 _AMD = "AuthenticAMD"
@@ -52,11 +52,12 @@ def bfloat16_is_faster() -> bool:
 
 
 def _cpu_has_fast_bfloat16(cpuinfo: Path) -> bool:
-    """Whether the first core has AMX, or is AMD's with bfloat16; False where the system tells nothing."""
+    """Whether the first core has AMX, or is AMD's with bfloat16; False where nothing tells."""
     if not cpuinfo.exists():
         return False
     first = cpuinfo.read_text("utf-8", "replace").partition("\n\n")[0]
-    told = dict(map(str.strip, line.partition(":")[::2]) for line in first.splitlines())
+    lines = (line.partition(":") for line in first.splitlines())
+    told = {name.strip(): value.strip() for name, _, value in lines}
     flags = told.get("flags", "").split()
     return _AMX in flags or (_AVX512 in flags and told.get("vendor_id") == _AMD)
 

@@ -297,8 +297,8 @@ def _no_words(whole: ResolvedRecipe, folders: Sequence[Path], name: str) -> str:
     head = str(finetune.head)
     if not literals("heads", head, folders).get("WIDE", False):
         return f"words alone don't answer under the head {head}, which has no setting wide"
-    if name == FASTTEXT and answers_name(head, folders) == "number":
-        return "fastText's classifier answers with labels, not with numbers"
+    if name == FASTTEXT and answers_name(head, folders) not in ("label", "label_set"):
+        return "fastText's classifier answers with labels alone"
     own = ("feature_based", *(OF_THE_NETWORK if name == FASTTEXT else ()))
     set_there = [key for key in own if getattr(finetune, key)]
     if set_there:

@@ -300,10 +300,9 @@ def _result(artifact: Artifact) -> str:
             if facts["score"] is None:
                 return f"{called}; no dev rows to choose its settings by"
             return f"{called}, {facts['metric']} {facts['score']:.4f} on dev"
-        case "wide" if facts.get("compared"):
-            return f"how alike the texts of {facts['rows']:,} rows are"
         case "wide":
             of = f", {facts['labels']} labels" if facts["labels"] else ""
+            of += ", how alike two texts are" if facts.get("compared") else ""
             return f"{facts['ngrams']:,} n-grams of {facts['rows']:,} rows{of}"
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())

@@ -30,6 +30,6 @@ def learn_wide(step: Bound, folder: Path) -> Findings:
     machine = find("heads", head, folders)(context, wide=True).wide.machine
     machine.write(folder)
     facts = {"rows": len(rows), "labels": len(names), "ngrams": int((machine.idf > 0).sum())}
-    if machine.alike is not None and machine.alike.any():
+    if machine.alike is not None:
         facts["compared"] = True  # the two texts of each row
     return Findings(facts)

@@ -179,3 +179,42 @@ def test_a_label_of_one_text_is_not_given_away_by_the_machine_that_has_not_seen_
     answers[7] = 3
     unseen = learned(counts, answers, 4, range(100)).unseen
     assert unseen[7, 3] <= np.median(unseen[:, 3])
+
+
+def test_how_alike_two_texts_are_is_seen_by_both_svms_in_deviations():
+    from scipy.sparse import hstack
+    from sklearn.svm import LinearSVC
+
+    counts, answers = rows(200, 2)
+    alike = np.random.default_rng(1).normal(3, 2, (200, 4)) + answers[:, None]
+    alike[:, 3] = 7  # says nothing
+    machine = learned(counts, answers, 2, range(200), alike=alike)
+    deviation = np.array([*alike[:, :3].std(axis=0), 1])
+    beside = (alike - alike.mean(axis=0)) / deviation / 2  # of length 1: there are four
+    assert np.square(beside).sum(axis=1).mean() == pytest.approx(3 / 4)
+    features = linear_machine.weighted(counts, machine.idf.astype(np.float64), 1)
+    right, has = answers == 1, counts > 0
+    share = [(1 + np.asarray(has[own].sum(axis=0))).ravel() for own in (right, ~right)]
+    ratios = np.log(share[0] / share[0].sum()) - np.log(share[1] / share[1].sum())
+    margins = 0.0
+    for cost, own in ((0.3, features), (1.0, features.multiply(ratios))):
+        both = hstack([own, beside]).tocsr()
+        svm = LinearSVC(C=cost, tol=1e-2, class_weight="balanced", random_state=0)
+        margins += svm.fit(both, answers).decision_function(both)
+    assert machine.alike is not None
+    found = features @ machine.kernel + alike @ machine.alike + machine.bias
+    factor = found[:, 1] / margins
+    assert factor.min() > 0
+    assert factor.std() < 0.02 * factor.mean()
+    assert (machine.unseen.argmax(axis=1) == answers).mean() > 0.7
+
+
+def test_a_bucket_that_both_texts_have_counts_for_each_and_is_learned_from_once():
+    twice = csr_matrix(([2.0, 3.0, 1.0], [5, 5, 9], [0, 3]), (1, BUCKETS))
+    idf = np.ones(BUCKETS)
+    found = linear_machine.weighted(twice, idf, 1)
+    values = 1 + np.log([2, 3, 1])
+    expected = np.array([values[:2].sum(), values[2]]) / np.linalg.norm(values)
+    assert found.indices.tolist() == [5, 9]
+    assert found.data == pytest.approx(expected)
+    assert twice.nnz == 3

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from models.answers.number import Number
-from models.evaluation.ngram_features import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Grams, Likeness, stacked
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival
 
@@ -19,34 +19,21 @@ DEFAULT = 1.0
 
 
 class _Features:
-    """TF-IDF of words and characters; of a pair, cosine and overlap of both texts instead."""
+    """TF-IDF of words and characters; of a pair, how alike both texts are instead."""
 
     def __init__(self, markings: Sequence[str], pairs: bool):
-        more = {"seen": 0} if pairs else {}
-        self._grams = [Grams(of, markings, **more) for of in PARTS["both"]]
+        self._likeness = Likeness(markings) if pairs else None
+        self._grams = [Grams(of, markings) for of in PARTS["both"]]
 
     def fit(self, rows: RawRows) -> Any:
-        columns = rows.columns
-        # One set of n-grams for both texts of a pair, so that they can be compared.
-        joined = [[text for column in columns for text in column]]
-        for grams in self._grams:
-            grams.fit(joined)
-        return self.of(rows)
+        if self._likeness is not None:
+            return self._likeness.fit(rows.columns)
+        return stacked([grams.fit(rows.columns) for grams in self._grams])
 
     def of(self, rows: RawRows) -> Any:
-        if len(rows.columns) == 1:
-            return stacked([grams.of(rows.columns) for grams in self._grams])
-        parts = []
-        for grams in self._grams:
-            first, second = (grams.of([column]) for column in rows.columns)
-            parts.append(np.asarray(first.multiply(second).sum(axis=1)).ravel())
-            shared = np.asarray((first > 0).multiply(second > 0).sum(axis=1)).ravel()
-            sizes = np.minimum(first.getnnz(axis=1), second.getnnz(axis=1))
-            parts.append(shared / np.maximum(sizes, 1))
-        lengths = np.log1p([[len(text) for text in column] for column in rows.columns])
-        parts.append(np.abs(lengths[0] - lengths[1]))
-        columns = np.array(parts)
-        return np.vstack([columns, columns**2]).T
+        if self._likeness is not None:
+            return self._likeness.of(rows.columns)
+        return stacked([grams.of(rows.columns) for grams in self._grams])
 
 
 def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:

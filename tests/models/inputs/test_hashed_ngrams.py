@@ -24,12 +24,12 @@ def bucket(values: tuple[int, ...], seed: int) -> int:
     return total >> (64 - 17)
 
 
-def counted(ids: list[int], characters: list[int], text: int) -> Counter[int]:
+def counted(ids: list[int], characters: list[int]) -> Counter[int]:
     found: Counter[int] = Counter()
     for kind, (values, lengths) in enumerate(((ids, (1, 2)), (characters, (3, 4, 5)))):
         for n in lengths:
             for start in range(len(values) - n + 1):
-                own = bucket(tuple(values[start : start + n]), 16 * text + n)
+                own = bucket(tuple(values[start : start + n]), n)
                 found[own + kind * BUCKETS // 2] += 1
     return found
 
@@ -37,19 +37,15 @@ def counted(ids: list[int], characters: list[int], text: int) -> Counter[int]:
 def rows_of(features: dict) -> list[dict[int, int]]:
     ids, counts = np.asarray(features["ngram_ids"]), np.asarray(features["ngram_counts"])
     return [
-        {int(i): int(n) for i, n in zip(own, often, strict=True) if n}
+        {int(i): n for i, n in zip(own, often.tolist(), strict=True) if np.any(n)}
         for own, often in zip(ids, counts, strict=True)
     ]
 
 
-class Rows:
-    """Rows of one text or two."""
-
-    def __init__(self, tokenizer, *columns: list[str]):
-        self.columns = [tokenizer.encode(column) for column in columns]
-
-    def texts(self, i: int) -> tuple[np.ndarray, ...]:
-        return tuple(column[i] for column in self.columns)
+def features_of(tokenizer, *columns: list[str], rows: slice = slice(None)) -> dict:
+    """Of rows of one text or two."""
+    encoded = zip(*(tokenizer.encode(column) for column in columns), strict=True)
+    return Ngrams(tokenizer).of_texts(list(encoded)[rows])
 
 
 def byte_bpe() -> ByteBPE:
@@ -59,10 +55,10 @@ def byte_bpe() -> ByteBPE:
 def test_each_row_has_its_n_grams_of_pieces_and_characters_as_counted_by_hand():
     ids = [own.tolist() for own in WORDS.encode(TEXTS)]
     expected = [
-        counted(own, [ord(c) for c in spelled], 0)
+        counted(own, [ord(c) for c in spelled])
         for own, spelled in zip(ids, CHARACTERS, strict=True)
     ]
-    found = rows_of(Ngrams(WORDS).of_rows(Rows(WORDS, TEXTS), range(len(TEXTS))))
+    found = rows_of(features_of(WORDS, TEXTS))
     assert found == [dict(own) for own in expected]
     assert max(found[0].values()) == 2, "saw stands there twice"
 
@@ -72,17 +68,10 @@ def test_bytes_are_characters_where_pieces_are_of_bytes_in_lower_case():
     texts = ["The naïve zebra", "我们"]
     ids = [own.tolist() for own in made.encode(texts)]
     expected = [
-        dict(counted(own, list(text.encode("utf-8").lower()), 0))
+        dict(counted(own, list(text.encode("utf-8").lower())))
         for own, text in zip(ids, texts, strict=True)
     ]
-    assert rows_of(Ngrams(made).of_rows(Rows(made, texts), [0, 1])) == expected
-
-
-def test_the_second_text_has_hashes_of_its_own():
-    once = rows_of(Ngrams(WORDS).of_rows(Rows(WORDS, ["saw"]), [0]))[0]
-    pair = rows_of(Ngrams(WORDS).of_rows(Rows(WORDS, ["saw"], ["saw"]), [0]))[0]
-    assert once.items() <= pair.items()
-    assert len(pair) == 2 * len(once)
+    assert rows_of(features_of(made, texts)) == expected
 
 
 @pytest.mark.parametrize("made", [WORDS, byte_bpe()], ids=["wordpiece", "byte_bpe"])
@@ -95,10 +84,10 @@ def test_a_graph_gives_the_buckets_of_training(made):
         input_signature=[tf.TensorSpec([None], tf.string)] * 2,
     )
     served = rows_of(graph(tf.constant(TEXTS), tf.constant(TEXTS[::-1])))
-    rows = Rows(made, TEXTS, TEXTS[::-1])
-    assert served == rows_of(Ngrams(made).of_rows(rows, range(len(TEXTS))))
+    columns = TEXTS, TEXTS[::-1]
+    assert served == rows_of(features_of(made, *columns))
     # A batch of other rows changes nothing.
-    assert served[2:3] == rows_of(Ngrams(made).of_rows(rows, [2]))
+    assert served[2:3] == rows_of(features_of(made, *columns, rows=slice(2, 3)))
     assert all(0 <= i < BUCKETS for row in served for i in row)
 
 
@@ -121,10 +110,9 @@ def test_buckets_are_used_evenly():
 @pytest.mark.parametrize("tokenizer", [WORDS, byte_bpe()], ids=["words", "bytes"])
 def test_the_texts_of_a_pair_are_counted_with_the_same_hashes(tokenizer):
     columns = TEXTS, [TEXTS[0], "saw", "", "a a", "a saw they"]
-    rows, ngrams = Rows(tokenizer, *columns), Ngrams(tokenizer)
-    found = ngrams.of_rows(rows, range(5), both=True)
+    found = features_of(tokenizer, *columns)
     for text, column in enumerate(columns):
-        alone = ngrams.of_rows(Rows(tokenizer, column), range(5))
+        alone = features_of(tokenizer, column)
         own = {"ngram_ids": found["ngram_ids"], "ngram_counts": found["ngram_counts"][..., text]}
         assert rows_of(own) == rows_of(alone)
     assert np.array_equal(*found["ngram_counts"][0].T)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.inputs.hashed_ngrams import BUCKETS
-from models.layers.wide import WidePart
+from models.inputs.hashed_ngrams import BUCKETS, SECOND
+from models.layers.wide import WidePart, compared
 from models.linear_machine import Machine
 
 HALF = BUCKETS // 2
@@ -36,6 +36,28 @@ def test_logits_are_of_weighted_counts_with_each_kind_at_length_1():
     assert np.asarray(layer()(batch)) == pytest.approx(np.array(expected), abs=1e-6)
 
 
+def test_of_pairs_both_texts_have_buckets_of_their_own_and_likeness_is_added():
+    one = layer()
+    one.alike.assign(np.random.default_rng(0).normal(size=one.alike.shape))
+    ids = np.array([[3, 70, HALF + 5], [70 ^ SECOND, 9, 0]], np.int32)
+    counts = np.array([[[2, 0], [1, 1], [0, 7]], [[0, 2], [1, 0], [0, 0]]], np.int32)
+    batch = {"ngram_ids": ids, "ngram_counts": counts}
+    alone = {
+        "ngram_ids": np.concatenate([ids, ids ^ SECOND], axis=1),
+        "ngram_counts": np.concatenate([counts[..., 0], counts[..., 1]], axis=1),
+    }
+    alike = np.asarray(compared(batch, one.idf)) @ np.asarray(one.alike)
+    expected = np.asarray(one(alone)) + alike
+    assert np.asarray(one(batch)) == pytest.approx(expected, abs=1e-5)
+    assert np.abs(alike).max() > 0.1
+    # The second text of the second row has bucket 70 as its own.
+    without = one({key: value[1:] for key, value in batch.items()})
+    assert np.asarray(without)[0] == pytest.approx(np.array([0.25, 2]) + alike[1], abs=1e-5)
+    # Rows of choices: one more dimension in front.
+    deeper = one({key: value[None] for key, value in batch.items()})
+    assert np.asarray(deeper)[0] == pytest.approx(expected, abs=1e-6)
+
+
 def test_logits_of_training_rows_are_taken_as_they_come():
     given = np.array([[1.5, -2]], np.float32)
     assert np.array_equal(layer()({"ngram_logits": given}), given)
@@ -43,10 +65,9 @@ def test_logits_of_training_rows_are_taken_as_they_come():
 
 def test_a_blend_weighs_both_scores():
     scores, counted = np.array([[1, -3], [4, 2]], np.float32)[:, None]
-    batch = {"ngram_logits": counted}
-    assert np.array_equal(layer().beside(scores, batch), [[4, -5]])
+    assert np.array_equal(layer().beside(scores, counted), [[4, -5]])
 
 
 def test_it_is_fixed():
     assert not layer().trainable_variables
-    assert len(layer().weights) == 4
+    assert len(layer().weights) == 5

@@ -66,6 +66,17 @@ def test_what_is_kept_is_not_below_counting_alone(trained):
     assert macro_f1(found) == selection["value"] >= macro_f1(counting_alone())
 
 
+def test_beside_a_network_in_bfloat16_nothing_of_it_is_rounded(tmp_path):
+    job = finetuning(**WIDE, precision="bfloat16", budget=Budget("steps", 2))
+    train(job, tmp_path / "stage")
+    (first, last) = json.loads((tmp_path / "stage/metrics.json").read_text())["selection"][
+        "evaluations"
+    ]
+    assert first["macro_f1"] == macro_f1(counting_alone())
+    found = [answer.text for answer in predict(tmp_path / "stage", tokenizer(), DEV)]
+    assert macro_f1(found) == pytest.approx(max(first["macro_f1"], last["macro_f1"]))
+
+
 @pytest.fixture(scope="module")
 def last(tmp_path_factory) -> Path:
     """A stage that keeps its last weights."""

@@ -14,9 +14,10 @@ from scipy.stats import pearsonr
 from models.blend import fitted
 from models.evaluation.predict import RowPredictor, predict
 from models.heads.sequence_regression import SequenceRegression
-from models.layers.wide_number import WideNumber
+from models.layers.wide import WidePart
 from models.protocols import Context
 from models.training.gradient import train
+from models.training.stage import Budget
 from models.training.trained_stage import load_stage
 from tests.models.memory_corpus import MemoryRows
 from tests.models.training.memory import finetuning, tokenizer
@@ -56,7 +57,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_before_the_first_update_it_answers_as_counting_alone(trained: Path) -> None:
     head = SequenceRegression(Context(tokenizer(), 32, (), TRAIN), wide=True)
-    part = WideNumber()
+    part = WidePart(1)
     part.build()
     part.learn(head.wide.machine)
     alone = np.asarray(part(head.wide.of_rows(DEV, range(len(DEV)))))[:, 0]
@@ -65,6 +66,24 @@ def test_before_the_first_update_it_answers_as_counting_alone(trained: Path) -> 
     assert [each["step"] for each in evaluations][:2] == [0, 20]
     assert evaluations[0]["pearson"] == pytest.approx(expected, abs=1e-5)
     assert expected > 0.9
+
+
+def test_beside_a_network_in_bfloat16_nothing_of_it_is_rounded(trained: Path, tmp_path: Path):
+    job = finetuning(
+        head="sequence_regression",
+        head_settings=SETTINGS,
+        rows={"train": TRAIN, "dev": DEV},
+        select={"metric": "pearson", "split": "dev"},
+        precision="bfloat16",
+        budget=Budget("steps", 2),
+    )
+    train(job, tmp_path / "stage")
+    first, rounded = (
+        json.loads((folder / "metrics.json").read_text())["selection"]["evaluations"][0]
+        for folder in (trained, tmp_path / "stage")
+    )
+    assert rounded["pearson"] == pytest.approx(first["pearson"], abs=1e-6)
+    predict(tmp_path / "stage", tokenizer(), DEV)
 
 
 def test_answers_are_by_the_blend_of_both_over_both_orders(trained: Path) -> None:

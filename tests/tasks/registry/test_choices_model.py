@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("choices")
     job = finetuning(
         head="multiple_choice",
-        head_settings={},
+        head_settings={"wide": True},
         rows={"train": Rows(*questions(1, 64))},
         phases=[Phase(24)],
         budget=Budget("steps", 8),

@@ -28,10 +28,29 @@ def test_words_that_tell_the_label_are_learned_in_english_and_chinese():
 
 
 def test_the_second_text_of_a_pair_is_a_feature_of_its_own():
-    texts = ["agrees with it", "denies all that"] * 10
-    train = rows(["one text here"] * 20, ["yes", "no"] * 10, texts)
+    frames = ["{} with it", "who {} here", "all that {}", "{}"]
+    texts = [frame.format(verb) for frame in frames * 3 for verb in ("agrees", "denies")]
+    train = rows(["one text here"] * 24, ["yes", "no"] * 12, texts)
     asked = rows(["one text here"] * 2, ["", ""], ["it agrees", "who denies"])
     assert said(train, asked) == ["yes", "no"]
+
+
+def test_whether_two_texts_share_their_words_is_seen():
+    rng = np.random.default_rng(0)
+
+    def pairs(number: int) -> RawRows:
+        first, second, labels = [], [], []
+        for _ in range(number):
+            words = rng.choice([f"{a}{b}" for a in "bcdfg" for b in "aeiou"], 8, replace=False)
+            same = bool(rng.integers(2))
+            first.append(" ".join(words[:4]))
+            second.append(" ".join(words[:4][::-1] if same else words[4:]))
+            labels.append("same" if same else "other")
+        return rows(first, labels, second)
+
+    train, dev, asked = pairs(60), pairs(20), pairs(40)
+    assert said(train, asked, dev) == asked.answers
+    assert said(train, asked) == asked.answers
 
 
 def _marked(seed: int, count: int) -> RawRows:

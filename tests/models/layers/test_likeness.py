@@ -8,8 +8,9 @@ from sklearn.linear_model import Ridge
 
 from models import features as keys
 from models.heads.sequence_regression import SequenceRegression
-from models.inputs.hashed_ngrams import BITS, BUCKETS, KINDS
-from models.layers.wide_number import ALIKE, WideNumber, likeness
+from models.inputs.hashed_ngrams import BITS, BUCKETS, KINDS, SECOND
+from models.layers.likeness import ALIKE
+from models.layers.wide import WidePart, compared
 from models.protocols import Context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
@@ -33,9 +34,9 @@ def rows(pairs: bool, seed: int = 0) -> MemoryRows:
     return MemoryRows(texts(pairs, seed=seed))
 
 
-def learned(given: MemoryRows) -> tuple[SequenceRegression, WideNumber]:
+def learned(given: MemoryRows) -> tuple[SequenceRegression, WidePart]:
     head = SequenceRegression(Context(TOKENIZER, 32, (), given), wide=True)
-    part = WideNumber()
+    part = WidePart(1)
     part.build()
     part.learn(head.wide.machine)
     return head, part
@@ -49,7 +50,12 @@ def by_hand(batch: dict[str, np.ndarray], idf: np.ndarray) -> np.ndarray:
         row = []
         for kind in range(KINDS):
             of = [{i: c for i, c in text.items() if i >> BITS == kind} for text in texts]
-            vectors = [{i: (1 + np.log(c)) * idf[i] for i, c in text.items()} for text in of]
+            weight = {
+                i: np.mean([idf[own] or idf.max() for own in (i, i ^ SECOND)])
+                for text in of
+                for i in text
+            }
+            vectors = [{i: (1 + np.log(c)) * weight[i] for i, c in text.items()} for text in of]
             norms = [np.sqrt(sum(value**2 for value in vector.values())) for vector in vectors]
             shared = vectors[0].keys() & vectors[1].keys()
             dot = sum(vectors[0][i] * vectors[1][i] for i in shared)
@@ -67,7 +73,7 @@ def test_how_alike_two_texts_are_is_as_told_also_of_empty_ones() -> None:
     given = MemoryRows([*odd, *texts(pairs=True)[3:]])
     head, _ = learned(given)
     batch, idf = head.wide.of_rows(given, range(60)), head.wide.machine.idf
-    found = np.asarray(likeness(batch, idf))
+    found = np.asarray(compared(batch, idf))
     assert found.shape == (60, ALIKE)
     assert found == pytest.approx(by_hand(batch, idf), abs=1e-5)
     assert found[2, :4] == pytest.approx(np.ones(4))
