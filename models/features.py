@@ -38,7 +38,7 @@ TARGET_WEIGHTS = "target_weights"  # (B, S) float32, loss weights
 TARGET_POSITIONS = "target_positions"  # (B, S) int32, position of each; else they count from 0
 ATTENDED_MASK = "attended_mask"  # (B, T) int32, 1 = the target attends to it; else all tokens
 NGRAM_IDS = "ngram_ids"  # (B, K) int32, buckets of a row's n-grams (`models.inputs.hashed_ngrams`)
-NGRAM_COUNTS = "ngram_counts"  # (B, K) int32, n-grams of each bucket; 0 for an unused slot
+NGRAM_COUNTS = "ngram_counts"  # (B, K) int32, n-grams of each bucket, 0 for none; pairs (B, K, 2)
 NGRAM_LOGITS = "ngram_logits"  # (B, N) float32, in their place for training rows (`layers.wide`)
 LABELS = "labels"  # (B,) int32, label ids
 NUMBER_LABELS = "number_labels"  # (B,) float32, NaN for a row without a number

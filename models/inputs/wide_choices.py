@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from models.inputs.hashed_ngrams import KINDS
-from models.inputs.wide_rows import WideRows
+from models.inputs.wide_rows import Texts, WideRows
 from models.linear_machine import Machine, factor_of, inverse_frequency, learned
 from models.protocols import Batch, TokenisedRows
 
@@ -31,7 +32,7 @@ class Pairs:
         there: (B, C) bool, which choices each row has; C is the largest number of them.
     """
 
-    def __init__(self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray | None = None):
+    def __init__(self, rows: Texts, entries: Sequence[int] | np.ndarray | None = None):
         numbers = range(len(rows)) if entries is None else entries
         texts = [rows.texts(int(row)) for row in numbers]
         self.pairs = [(text, choice) for text, *choices in texts for choice in choices]
@@ -95,7 +96,7 @@ class WideChoices(WideRows):
             alike=factor * both.alike[:, 1:],
         )
 
-    def scores(self, wide: object, rows: TokenisedRows) -> np.ndarray:
+    def scores(self, wide: Any, rows: Texts) -> np.ndarray:
         """(rows, C, 1) of the wide part."""
         own = Pairs(rows)
         return own.by_row(super().scores(wide, own))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,16 @@ from models.linear_machine import Machine, inverse_frequency, learned
 from models.protocols import Batch, Context, TokenisedRows
 
 _AT_ONCE = 256  # rows whose n-grams are counted together
+
+
+class Texts(Protocol):
+    """Tokenised rows as far as they are counted."""
+
+    def __len__(self) -> int: ...
+
+    def texts(self, i: int, /) -> tuple[np.ndarray, ...]:
+        """Token ids of the texts of row `i`, one or two."""
+        ...
 
 
 def check_can_tell(head: str, wide: WideRows | None, network: Any) -> None:
@@ -89,7 +99,7 @@ class WideRows:
             return
         self._counted = rows, self.scores(wide, rows)
 
-    def scores(self, wide: Any, rows: Any) -> np.ndarray:
+    def scores(self, wide: Any, rows: Texts) -> np.ndarray:
         """(rows, N) scores of the wide part."""
         found = [ops.convert_to_numpy(wide(part)) for part in self._ngrams(rows)]
         return np.concatenate(found)
@@ -98,11 +108,11 @@ class WideRows:
         """Give a head what was learned."""
         scorer.wide.learn(self.machine, EQUAL if scorer.blends else (1.0, 1.0))
 
-    def counts(self, rows: Any) -> Any:
+    def counts(self, rows: Texts) -> Any:
         """(rows, BUCKETS) sparse counts; a bucket may be there twice, of either text of a pair."""
         return _sparse(self._ngrams(rows))
 
-    def alike(self, rows: Any, idf: np.ndarray) -> np.ndarray | None:
+    def alike(self, rows: Texts, idf: np.ndarray) -> np.ndarray | None:
         """(rows, A) how alike the two texts of each row are; None for rows of one text."""
         if len(rows.texts(0)) == 1:
             return None
@@ -110,8 +120,8 @@ class WideRows:
         found = [ops.convert_to_numpy(compared(part, idf)) for part in self._ngrams(rows)]
         return np.concatenate(found).astype(np.float64)
 
-    def _ngrams(self, rows: Any) -> Iterator[Batch]:
-        """Those of all rows, which have ``texts``; some at a time."""
+    def _ngrams(self, rows: Texts) -> Iterator[Batch]:
+        """The n-grams of all rows, some at a time."""
         for start in range(0, len(rows), _AT_ONCE):
             some = range(start, min(start + _AT_ONCE, len(rows)))
             yield self.ngrams.of_texts([rows.texts(row) for row in some])
