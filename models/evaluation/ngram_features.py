@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from models.linear_machine import standardised
+
 WORDS, CHARACTERS = (1, 2), (3, 5)  # lengths of n-grams
 BUCKETS = 1 << 20  # n-grams are hashed into buckets, so that memory is bounded
 SEEN = 2  # training rows that an n-gram must occur in
@@ -97,6 +99,30 @@ class Likeness:
         parts.append(np.abs(lengths[0] - lengths[1]))
         found = np.array(parts)
         return np.vstack([found, found**2]).T
+
+
+class Alike:
+    """`Likeness` of pairs in standard deviations, of length 1 on average; of single texts nothing.
+
+    Args:
+        markings: Marker strings, as of `Grams`.
+    """
+
+    def __init__(self, markings: Sequence[str]):
+        self._likeness = Likeness(markings)
+
+    def fit(self, columns: Columns) -> np.ndarray:
+        """Learn means and deviations; return the features (rows, A) of these rows, or (rows, 0)."""
+        if len(columns) != 2:
+            return np.zeros((len(columns[0]), 0))
+        self._mean, self._divisor, found = standardised(self._likeness.fit(columns))
+        return found
+
+    def of(self, columns: Columns) -> np.ndarray:
+        """Features (rows, A), or (rows, 0)."""
+        if len(columns) != 2:
+            return np.zeros((len(columns[0]), 0))
+        return (self._likeness.of(columns) - self._mean) / self._divisor
 
 
 def stacked(parts: Sequence[Any]) -> Any:

@@ -1,4 +1,7 @@
-"""A set of labels for each row: a linear SVM for each label on TF-IDF of words and characters."""
+"""A set of labels for each row: a linear SVM for each label on TF-IDF of words and characters.
+
+Of pairs they also see how alike the two texts are (`ngram_features.Alike`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from models.answers.label_set import LabelSet, set_of, written
-from models.evaluation.ngram_features import PARTS, Grams, stacked
+from models.evaluation.ngram_features import PARTS, Alike, Grams, stacked
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival, most_frequent
 
@@ -20,8 +23,8 @@ COSTS = (0.1, 0.3, 1.0)
 def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str]) -> Rival:
     """Learn whether a row has each label; the cost is chosen on the dev rows."""
     labels = LabelSet.names(train.answers)
-    grams = [Grams(of, markings) for of in PARTS["both"]]
-    features = stacked([each.fit(train.columns) for each in grams])
+    parts = [*(Grams(of, markings) for of in PARTS["both"]), Alike(markings)]
+    features = stacked([each.fit(train.columns) for each in parts])
     has = np.array([[name in (set_of(a) or ()) for name in labels] for a in train.answers])
 
     def machines(cost: float) -> list[Any]:
@@ -37,7 +40,7 @@ def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str
     def said(fitted: Sequence[Any], rows: RawRows) -> list[str]:
         if not len(rows):
             return []
-        asked = stacked([each.of(rows.columns) for each in grams])
+        asked = stacked([each.of(rows.columns) for each in parts])
         there = np.array(
             [
                 np.full(len(rows), each) if isinstance(each, bool) else each.predict(asked)

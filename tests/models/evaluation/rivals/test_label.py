@@ -51,6 +51,9 @@ def test_whether_two_texts_share_their_words_is_seen():
     train, dev, asked = pairs(60), pairs(20), pairs(40)
     assert said(train, asked, dev) == asked.answers
     assert said(train, asked) == asked.answers
+    as_set = {"same": '["same"]', "other": "[]"}
+    sets = [RawRows(own.columns, [as_set[a] for a in own.answers]) for own in (train, asked)]
+    assert fit("label_set", sets[0], None, metric="micro_f1").answer(sets[1]) == sets[1].answers
 
 
 def _marked(seed: int, count: int) -> RawRows:
