@@ -11,7 +11,7 @@ from fourstage.errors import ContractViolation, RecipeError, check_known
 from models import features as keys
 from models.answers.label_set import set_of, written
 from models.inputs.rows import check_answers, framed_rows, row_index
-from models.inputs.wide_rows import WideRows, check_can_tell
+from models.inputs.wide_rows import WideHead, WideRows, check_can_tell
 from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_binary_kl
@@ -31,7 +31,7 @@ THRESHOLD = "threshold"
 THRESHOLDS = ("dev",)  # what it may be instead of a number
 
 
-class MultiLabelClassification:
+class MultiLabelClassification(WideHead):
     """Both halves of text and pair classification, with an independent yes or no for each label.
 
     A text that is too long is cut (`framed_rows`); of a pair, the longer text first. The index's
@@ -87,7 +87,6 @@ class MultiLabelClassification:
         self.dropout = dropout
         self.summary = summary
         self.wide = WideRows(context, self.known_labels) if wide else None
-        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order."""
@@ -130,11 +129,6 @@ class MultiLabelClassification:
             summary=self.summary,
             wide=WidePart(len(self.context.label_names)) if self.wide else None,
         )
-
-    def learn(self, scorer: _MultiLabelClassificationScorer) -> None:
-        """Learn the wide part, if there is one."""
-        if self.wide is not None:
-            self.wide.teach(scorer)
 
     def known_labels(self, rows: TokenisedRows) -> np.ndarray:
         """(rows, N) int32, 1 for a label of the row; -1 throughout for a row without an answer."""

@@ -23,7 +23,7 @@ from models import features as keys
 from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
 from models.inputs.wide_choices import LEFT_OUT, Pairs, WideChoices
-from models.inputs.wide_rows import check_can_tell
+from models.inputs.wide_rows import WideHead, check_can_tell
 from models.keras_ops import ops
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
@@ -42,7 +42,7 @@ ANSWERS = "choice"
 WIDE = True  # it can answer by counted n-grams alone
 
 
-class MultipleChoice:
+class MultipleChoice(WideHead):
     """Both halves of multiple choice. A row's texts are its text and two choices or more.
 
     A pair that is too long is cut (`framed_texts`), the longer text first. The index's details
@@ -82,7 +82,6 @@ class MultipleChoice:
         self.summary = summary
         self.shared_tokens = shared_tokens
         self.wide = WideChoices(context, self.known_labels) if wide else None
-        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; its length is that of all its pairs.
@@ -127,11 +126,6 @@ class MultipleChoice:
             wide=WidePart(1) if self.wide else None,
             shared=shared_tokens(self.shared_tokens, network, self.context),
         )
-
-    def learn(self, scorer: _MultipleChoiceScorer) -> None:
-        """Learn the wide part, if there is one."""
-        if self.wide is not None:
-            self.wide.teach(scorer)
 
     def known_labels(self, rows: TokenisedRows) -> np.ndarray:
         """(rows,) numbers of the right choices, -1 for none."""

@@ -10,7 +10,7 @@ import numpy as np
 from fourstage.errors import RecipeError, check_known
 from models import features as keys
 from models.inputs.rows import framed_rows, in_orders, labels_of, row_index
-from models.inputs.wide_rows import WideRows, check_can_tell
+from models.inputs.wide_rows import WideHead, WideRows, check_can_tell
 from models.keras_ops import ops
 from models.layers.class_weights import CLASS_WEIGHTS, balanced, weights_of
 from models.layers.divergence import symmetric_kl
@@ -30,7 +30,7 @@ WIDE = True  # it can answer by counted n-grams alone
 EXCLUSIVE = {("symmetric", "wide"): "what is counted is of a pair in its one order"}
 
 
-class SequenceClassification:
+class SequenceClassification(WideHead):
     """Both halves of text and pair classification.
 
     A text that is too long is cut (`framed_rows`); of a pair, the longer text first. The index's
@@ -89,7 +89,6 @@ class SequenceClassification:
         self.summary = summary
         self.shared_tokens = shared_tokens
         self.wide = WideRows(context, self.known_labels) if wide else None
-        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; a pair twice if its order does not matter."""
@@ -129,11 +128,6 @@ class SequenceClassification:
             wide=WidePart(len(self.context.label_names)) if self.wide else None,
             shared=shared_tokens(self.shared_tokens, network, self.context),
         )
-
-    def learn(self, scorer: _SequenceClassificationScorer) -> None:
-        """Learn the wide part, if there is one."""
-        if self.wide is not None:
-            self.wide.teach(scorer)
 
     def known_labels(self, rows: TokenisedRows) -> np.ndarray:
         """(rows,) label ids, -1 for none."""

@@ -19,7 +19,7 @@ from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, in_orders, row_index
 from models.inputs.wide_numbers import WideNumbers
-from models.inputs.wide_rows import check_can_tell
+from models.inputs.wide_rows import WideHead, check_can_tell
 from models.keras_ops import ops
 from models.layers.row_scorer import SUMMARIES, RowScorer
 from models.layers.scorer import Scored
@@ -35,7 +35,7 @@ ANSWERS = "number"
 WIDE = True  # it can answer by counted n-grams alone
 
 
-class SequenceRegression:
+class SequenceRegression(WideHead):
     """Both halves of text and pair regression.
 
     The loss is the squared error in standard deviations of the training rows' numbers. Their mean
@@ -85,7 +85,6 @@ class SequenceRegression:
             numbers = training_numbers("sequence_regression", context.rows)
             self.scale = float(numbers.mean()), float(numbers.std())
         self.wide = WideNumbers(context, self.known_labels) if wide else None
-        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; a pair twice if its order does not matter."""
@@ -120,11 +119,6 @@ class SequenceRegression:
             wide=WidePart(1) if self.wide else None,
             shared=shared_tokens(self.shared_tokens, network, self.context),
         )
-
-    def learn(self, scorer: _SequenceRegressionScorer) -> None:
-        """Learn the wide part, if there is one."""
-        if self.wide is not None:
-            self.wide.teach(scorer)
 
     def known_labels(self, rows: TokenisedRows) -> np.ndarray:
         """(rows,) numbers in deviations of the training rows', NaN for none."""

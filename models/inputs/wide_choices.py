@@ -15,7 +15,7 @@ import numpy as np
 
 from models.inputs.hashed_ngrams import KINDS
 from models.inputs.wide_rows import Texts, WideRows
-from models.linear_machine import Machine, factor_of, inverse_frequency, learned
+from models.linear_machine import Machine, factor_of, learned
 from models.protocols import Batch, TokenisedRows
 
 LEFT_OUT = -1e9  # score of a choice that is not there
@@ -81,10 +81,8 @@ class WideChoices(WideRows):
         is_right[right < 0] = -1
         row_of = np.nonzero(own.there)[0]
         counts = self.counts(own)
-        alike = self.alike(own, inverse_frequency(counts))
-        both = learned(
-            counts, is_right[own.there], 2, [groups[row] for row in row_of.tolist()], KINDS, alike
-        )
+        of_row = [groups[row] for row in row_of.tolist()]
+        both = learned(counts, is_right[own.there], 2, of_row, KINDS, self.alike(own, counts))
         unseen = own.by_row(both.unseen[:, 1], LEFT_OUT)
         factor = np.float32(factor_of(unseen, right)[0])
         assert both.alike is not None, "a row of choices is a row of pairs"

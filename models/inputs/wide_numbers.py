@@ -25,7 +25,7 @@ class WideNumbers(WideRows):
         """What is learned from rows, of which those of one group have the same texts."""
         counts = self.counts(rows)
         idf = inverse_frequency(counts).astype(np.float32)
-        alike = self.alike(rows, idf)
+        alike = self.alike(rows, counts)
         features = weighted(counts, idf, KINDS) if alike is None else alike
         weights, bias, unseen = regressed(features, self.labels(rows), groups)
         weights = weights[:, None].astype(np.float32)

@@ -85,7 +85,7 @@ class WideRows:
     def learned(self, rows: TokenisedRows, groups: Sequence[bytes]) -> Machine:
         """What is learned from rows, of which those of one group have the same text."""
         counts, num_labels = self.counts(rows), len(self.context.label_names)
-        alike = self.alike(rows, inverse_frequency(counts))
+        alike = self.alike(rows, counts)
         return learned(counts, self.labels(rows), num_labels, groups, KINDS, alike)
 
     def count_once(self, wide: Any, rows: TokenisedRows) -> None:
@@ -112,10 +112,11 @@ class WideRows:
         """(rows, BUCKETS) sparse counts; a bucket may be there twice, of either text of a pair."""
         return _sparse(self._ngrams(rows))
 
-    def alike(self, rows: Texts, idf: np.ndarray) -> np.ndarray | None:
+    def alike(self, rows: Texts, counts: Any) -> np.ndarray | None:
         """(rows, A) how alike the two texts of each row are; None for rows of one text."""
         if len(rows.texts(0)) == 1:
             return None
+        idf = inverse_frequency(counts).astype(np.float32)
         # Counted again: the n-grams of all rows at once may not fit in memory.
         found = [ops.convert_to_numpy(compared(part, idf)) for part in self._ngrams(rows)]
         return np.concatenate(found).astype(np.float64)
@@ -131,6 +132,22 @@ class WideRows:
         marks = [token for mark in self.context.marks for token in mark]
         ids = np.concatenate(rows.texts(row))
         return ids[~np.isin(ids, marks)].astype(np.int32).tobytes()
+
+
+class WideHead:
+    """A head that may have a wide part, which learns from the training rows before the network."""
+
+    wide: WideRows | None
+
+    @property
+    def learns_first(self) -> bool:
+        """Whether there is one."""
+        return self.wide is not None
+
+    def learn(self, scorer: Any) -> None:
+        """Learn the wide part, if there is one."""
+        if self.wide is not None:
+            self.wide.teach(scorer)
 
 
 def _sparse(found: Iterable[Batch]) -> Any:
