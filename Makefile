@@ -12,10 +12,10 @@ demo: .venv/ready ## four stages end to end, offline, in minutes
 	$(BIN)/fourstage run recipes/quickstart.yaml
 
 test: .venv/ready-dev ## the default suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m "not gpu and not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m "not slow"
 
 test-all: .venv/ready-dev ## the slow ones too: interruption, schedule, servers, refresh, comparison
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest
 
 check: .venv/ready-dev ## format, lint, types, direction of imports
 	$(BIN)/ruff format --check .

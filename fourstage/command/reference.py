@@ -28,9 +28,10 @@ EXITS = """\
 | --- | --- |
 | 0 | done |
 | 1 | a problem of the environment: disk, server, deadline, memory; finished steps are kept |
-| 2 | wrong usage or recipe; reported before any work |
+| 2 | wrong usage or recipe; nearly always reported before any work |
 | 3 | data that cannot be read, or a broken contract |
 | 4 | the gate refused, or a version cannot be moved |
+| 141 | whatever read the output is gone, as after `\| head` |
 | 130, 143 | interrupted by SIGINT, or by SIGTERM or a closed terminal; the same command continues |
 
 ## Environment
@@ -46,6 +47,7 @@ EXITS = """\
 | `PREFECT_HOME` | folder of a temporary server's database; default `prefect/` in the home |
 | `PREFECT_API_URL` | a Prefect server; by default a run starts a temporary one |
 | `PREFECT_API_AUTH_STRING` | login of that server, if it requires one |
+| `FOURSTAGE_ROOT` | folder of the project, for a Prefect worker of your own |
 | `KERAS_BACKEND` | `tensorflow` (default) or `jax` |
 | `XLA_FLAGS` | flags of XLA; `--xla_gpu_deterministic_ops=true` is added unless it is there |
 """

@@ -266,14 +266,19 @@ class ResolvedRecipe:
     def origin(self, path: str) -> str:
         """Where the value at a path such as ``stages[0].batch_size`` came from."""
         while path:
-            if path in self.origins:
-                return self.origins[path]
+            for place in (path, f"{path}[0]"):  # a list comes from where its values come from
+                if place in self.origins:
+                    return self.origins[place]
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return "recipe"
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(path, value, origin) of every single value, in the order of the schema."""
-        return [(path, value, self.origin(path)) for path, value in _leaves(as_recipe(self), "")]
+        found = [(path, value, self.origin(path)) for path, value in _leaves(as_recipe(self), "")]
+        return [
+            (path, value, "default" if value in ([], {}) and origin == "recipe" else origin)
+            for path, value, origin in found
+        ]
 
 
 def of_last_network(stages: Sequence[ResolvedStage]) -> tuple[ResolvedStage, ...]:

@@ -21,7 +21,8 @@ from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Select, Stage, Stop
 from fourstage.recipe.starts import resolve_starts
 from fourstage.recipe.tuning import (
-    check_dropout,
+    check_gradual_unfreezing,
+    check_r_drop,
     check_reinitialise,
     resolve_remedy,
     resolve_tuning,
@@ -114,8 +115,10 @@ class StageResolution:
             f"{at}.batch_size", stage.batch_size, default.batch_size, kind
         )
         rates = (self.network.arguments.get("dropout"), head_settings.get("dropout"))
-        check_dropout(self.ledger, at, stage, *rates)
+        check_r_drop(self.ledger, at, stage, *rates)
         check_reinitialise(self.ledger, at, stage, self.network)
+        budget = self._budget(at, stage)
+        check_gradual_unfreezing(self.ledger, at, stage, self.network, budget)
         phases = self._phases(at, stage, before, batch_size)
         micro_batches = self.ledger.value(f"{at}.micro_batches", stage.micro_batches, 1, kind)
         for phase in phases:
@@ -172,7 +175,7 @@ class StageResolution:
             phases=phases,
             batch_size=batch_size,
             micro_batches=micro_batches,
-            budget=self._budget(at, stage),
+            budget=budget,
             optimizer=optimizer,
             precision=self.ledger.inherited(
                 f"{at}.precision",

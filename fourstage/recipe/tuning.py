@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fourstage.accelerator import backend
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork
 from fourstage.recipe.schema import Stage
 from models import catalogue
 from models.protocols import Capability
+from models.training.stage import Budget
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -20,6 +22,7 @@ KEYS = ("reinitialise", "freeze", "gradual_unfreezing", "lora", "feature_based")
 AVERAGE = {"decay": 0.99}
 EWC = {"samples": 256}
 REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 0.1}}
+ON_TENSORFLOW = ("lora", "fgm")  # and the remedy ewc
 
 
 def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) -> dict[str, Any]:
@@ -47,6 +50,9 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
             f"{at}.reinitialise",
             "with lora the network's own layers never train, so they would stay random; keep one",
         )
+    for key in ON_TENSORFLOW:
+        if getattr(stage, key) is not None:
+            _check_backend(ledger, f"{at}.{key}")
     gradual = stage.gradual_unfreezing
     return {
         "reinitialise": stage.reinitialise or 0,
@@ -125,6 +131,7 @@ def resolve_remedy(
         )
     if said.ewc is None:
         return {"remedies": {name: getattr(said, name).model_dump()}}
+    _check_backend(ledger, at)
     if stage.stage == "finetune":
         ledger.fault(
             at,
@@ -145,6 +152,43 @@ def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
         name: said and ledger.filled(f"{at}.{name}", said, REGULARISERS[name])
         for name, said in written.items()
     }
+
+
+def _check_backend(ledger: Ledger, at: str) -> None:
+    if backend() != "tensorflow":
+        ledger.fault(at, f"needs the TensorFlow backend, and KERAS_BACKEND is {backend()}")
+
+
+def check_gradual_unfreezing(
+    ledger: Ledger, at: str, stage: Stage, network: ResolvedNetwork, budget: Budget
+) -> None:
+    """Refuse a Transformer's layers that can't all thaw, if the recipe alone tells.
+
+    Args:
+        ledger: Collects faults.
+        at: Path of the stage.
+        stage: The stage. What depends on the number of its rows, the stage itself refuses.
+        network: Its network.
+        budget: How long it trains.
+    """
+    gradual, size = stage.gradual_unfreezing, network.arguments
+    blocks = size.get("num_groups", size.get("num_layers"))
+    known = "num_heads" in size and isinstance(blocks, int)
+    if gradual is None or stage.freeze or stage.phases or not known:
+        return
+    layers = blocks + 1 + bool(stage.head)  # with embeddings and head
+    if gradual.share is not None:
+        each, whole = gradual.share, 1.0
+    elif gradual.epochs is not None and budget.unit == "epochs":
+        each, whole = gradual.epochs, budget.amount
+    else:
+        return
+    if (layers - 1) * each >= whole:
+        ledger.fault(
+            f"{at}.gradual_unfreezing",
+            f"embeddings, blocks and head are {layers} layers, so expected less than"
+            f" {whole / (layers - 1):.3g}, got {each:g}: the stage would end before all thaw",
+        )
 
 
 def check_reinitialise(ledger: Ledger, at: str, stage: Stage, network: ResolvedNetwork) -> None:
@@ -174,8 +218,8 @@ def check_reinitialise(ledger: Ledger, at: str, stage: Stage, network: ResolvedN
         )
 
 
-def check_dropout(ledger: Ledger, at: str, stage: Stage, network: object, head: object) -> None:
-    """Refuse R-Drop where both passes would be the same, because there is no dropout.
+def check_r_drop(ledger: Ledger, at: str, stage: Stage, network: object, head: object) -> None:
+    """Refuse R-Drop where two passes have no divergence, or none but 0 for lack of dropout.
 
     Args:
         ledger: Collects faults.
@@ -184,6 +228,9 @@ def check_dropout(ledger: Ledger, at: str, stage: Stage, network: object, head: 
         network: Dropout rate of the network; None where it names none.
         head: That of the head, likewise.
     """
+    named = next(iter(stage.head or {}), None)
+    if stage.r_drop is not None and named in catalogue.saying("heads", "EMBEDS", ledger.folders):
+        ledger.fault(f"{at}.r_drop", f"head {named} predicts no distribution; leave it out")
     where = "size"
     if (features := stage.feature_based) is not None:  # a frozen network is read without
         where = "feature_based"

@@ -306,6 +306,8 @@ def test_a_fault_of_the_parent_names_the_parents_file(write):
         ("stages.general.phases=[{sequence_length: 32, share: 1}]", "stages[0].phases[0].share", 1),
         ("stages.finetune.optimizer.adamw.warmup=0.2", "stages[1].optimizer.adamw.warmup", 0.2),
         ("tokenizer.vocabulary_size=500", "tokenizer.vocabulary_size", 500),
+        ("stages.finetune.freeze=[block_0/*]", "stages[1].freeze", ["block_0/*"]),
+        ("evaluate.slices=[label]", "evaluate.slices", ["label"]),
     ],
 )
 def test_set_lays_a_value_over_the_recipe(write, override, path, expected):

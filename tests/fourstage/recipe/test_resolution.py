@@ -324,7 +324,7 @@ TUNED = "dataset: rows\n    "
     ("written", "spec"),
     [
         ("freeze: [embeddings/*]", {"freeze": ["embeddings/*"]}),
-        ("gradual_unfreezing: {epochs: 1}", {"gradual_unfreezing": {"epochs": 1.0}}),
+        ("gradual_unfreezing: {epochs: 0.5}", {"gradual_unfreezing": {"epochs": 0.5}}),
         ("r_drop: {}", {"r_drop": {"alpha": 1.0}}),
         ("fgm: {epsilon: 0.5}", {"fgm": {"epsilon": 0.5}}),
         (
@@ -408,6 +408,38 @@ def test_tuning_that_means_nothing_is_refused(edit):
     assert "only `decay: slanted_triangular` has a ratio" in fault(
         edit("dataset: rows", TUNED + ratio)
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("{share: 0.5}", "less than 0.2, got 0.5"), ("{epochs: 1}", "less than 0.6, got 1")],
+)
+def test_layers_that_cannot_all_thaw_are_refused_before_any_work(edit, setting, expected):
+    written = f"{TUNED}budget: {{epochs: 3}}\n    gradual_unfreezing: "
+    said = fault(edit("dataset: rows", written + setting))
+    assert f"embeddings, blocks and head are 6 layers, so expected {expected}" in said
+    resolve(load_recipe(edit("dataset: rows", written + "{share: 0.19}")), SOURCES)
+
+
+def test_r_drop_needs_a_head_that_predicts_a_distribution():
+    with pytest.raises(RecipeError, match="r_drop: head sentence_embedding predicts no distrib"):
+        resolve(
+            load_recipe(
+                "quickstart",
+                ["stages.finetune.head={sentence_embedding: {}}", "stages.finetune.r_drop={}"],
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    "setting", ["finetune.lora={}", "finetune.fgm={}", "task.remedies={ewc: {strength: 0.5}}"]
+)
+def test_what_needs_tensorflow_is_refused_before_any_work(monkeypatch, setting):
+    recipe = load_recipe("quickstart", [f"stages.{setting}"])
+    resolve(recipe)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    with pytest.raises(RecipeError, match="needs the TensorFlow backend, and KERAS_BACKEND is jax"):
+        resolve(recipe)
 
 
 def test_a_table_of_tasks_has_a_row_for_each_turn(edit, tmp_path):
