@@ -202,7 +202,7 @@ def _stage(
     if "mixture" in small:
         small["mixture"] = {**small["mixture"], "beside": _beside(small["mixture"]["beside"], rows)}
     if isinstance(small.get("head"), dict):
-        small["head"] = {name: _head(own) for name, own in small["head"].items()}
+        small["head"] = {name: _head(own, rows) for name, own in small["head"].items()}
     steps = small.get("budget", {}).get("steps", STEPS)
     small["budget"] = {"steps": min(steps, STEPS)}
     small["batch_size"] = min(small.get("batch_size", BATCH_SIZE), BATCH_SIZE)
@@ -260,11 +260,16 @@ def _tokenizer(said: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, 
     return small
 
 
-def _head(settings: object) -> object:
-    """A head's settings, with targets that fit in short rows."""
-    if isinstance(settings, dict) and isinstance(settings.get("target_length"), int):
-        return {**settings, "target_length": min(settings["target_length"], TARGET_LENGTH)}
-    return settings
+def _head(settings: object, rows: str) -> object:
+    """A head's settings, with targets that fit in short rows, and for rows of one text."""
+    if not isinstance(settings, dict):
+        return settings
+    small = dict(settings)
+    if isinstance(settings.get("target_length"), int):
+        small["target_length"] = min(settings["target_length"], TARGET_LENGTH)
+    if rows in (LABELS, PICTURES):
+        small.pop("shared_tokens", None)
+    return small
 
 
 def _corpora(

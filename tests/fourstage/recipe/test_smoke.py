@@ -8,11 +8,12 @@ from fourstage.recipe.loading import load_recipe, recipe_names
 from fourstage.recipe.resolution import resolve
 from fourstage.recipe.smoke import EMBEDDED
 from fourstage.settings import REPOSITORY
+from tasks.planning.plan import resolve_recipe
 
 
 @pytest.mark.parametrize("name", sorted(recipe_names([])))
 def test_smoke_is_small_and_embedded_and_has_another_name(name):
-    whole, small = resolve(load_recipe(name)), resolve(load_recipe(name, smoke=True))
+    whole, (small, *_) = resolve(load_recipe(name)), resolve_recipe(name, (), True)
     assert small.name == f"{whole.name}-smoke"
     assert small.size == "tiny"
     assert set(small.sources) <= EMBEDDED
