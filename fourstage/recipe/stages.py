@@ -134,7 +134,7 @@ class StageResolution:
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
         if head:
-            self._check_wide(f"{at}.head.{head}.wide", head, head_settings)
+            self._check_wide(at, stage, head, head_settings)
             if head_settings.get("shared_tokens"):
                 self._check_shared_tokens(f"{at}.head.{head}.shared_tokens", stage)
             self._check_exclusive(f"{at}.head.{head}", head, head_settings, head_defaults)
@@ -554,14 +554,18 @@ class StageResolution:
         except RecipeError as error:
             self.ledger.faults.append(error)
 
-    def _check_wide(self, place: str, head: str, settings: Mapping[str, Any]) -> None:
-        """Refuse a family that only counts under a head that could count and is told not to."""
+    def _check_wide(self, at: str, stage: Stage, head: str, settings: Mapping[str, Any]) -> None:
+        """Refuse what a family that only counts lacks: a head that counts, a network."""
         family, folders = self.network.family, self.ledger.folders
-        counts = catalogue.literals("families", family, folders).get("COUNTS")
+        if not catalogue.literals("families", family, folders).get("COUNTS"):
+            return
+        for key in ("r_drop", "fgm"):
+            if getattr(stage, key) is not None:
+                self.ledger.fault(f"{at}.{key}", f"family {family!r} has no network; leave it out")
         could = catalogue.literals("heads", head, folders).get("WIDE")
-        if counts and could and not settings.get("wide"):
+        if could and not settings.get("wide"):
             self.ledger.fault(
-                place,
+                f"{at}.head.{head}.wide",
                 f"expected true, got false: family {family!r} has no network, so nothing else"
                 f" could tell rows apart. Write head: {{{head}: {{wide: true}}}}",
             )

@@ -52,6 +52,7 @@ OF_THE_NETWORK = (
     "fgm",
     "remedies",
     "objectives",
+    "feature_based",
 )
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
 
@@ -231,7 +232,7 @@ def _no_scratch(whole: ResolvedRecipe) -> str:
         return "no stage before the labels reads text, from which a network could learn"
     if any(stage.starts_network for stage in whole.stages[1:]):
         return "it trains more than one network"
-    own = [key for key in (*OF_THE_NETWORK, "feature_based") if getattr(finetune, key)]
+    own = [key for key in OF_THE_NETWORK if getattr(finetune, key)]
     return f"{', '.join(own)} of the stage {finetune.name}: for its own network" if own else ""
 
 
@@ -251,7 +252,8 @@ def _counting(whole: ResolvedRecipe, left_out: tuple[str, ...]) -> Settings:
     # The weights before the first update are one choice.
     wide = [f"{place}=true", *_selecting(whole, finetune)]
     untold = [f"{head}.shared_tokens=false"] * bool(finetune.head_settings.get("shared_tokens"))
-    counted = (f"family={COUNTED}", "size=tiny", *untold, *wide)
+    own = [f"stages.{finetune.name}.{key}=" for key in OF_THE_NETWORK if getattr(finetune, key)]
+    counted = (*own, f"family={COUNTED}", "size=tiny", *untold, *wide)
     alone = (*_labels_alone(whole), *without_lead(whole), *counted)
     found: Settings = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
@@ -299,7 +301,7 @@ def _no_words(whole: ResolvedRecipe, folders: Sequence[Path], name: str) -> str:
         return f"words alone don't answer under the head {head}, which has no setting wide"
     if name == FASTTEXT and answers_name(head, folders) not in ("label", "label_set"):
         return "fastText's classifier answers with labels alone"
-    own = ("feature_based", *(OF_THE_NETWORK if name == FASTTEXT else ()))
+    own = {COUNTING: (), FASTTEXT: OF_THE_NETWORK}.get(name, ("feature_based",))
     set_there = [key for key in own if getattr(finetune, key)]
     if set_there:
         are = "are" if len(set_there) > 1 else "is"

@@ -431,6 +431,16 @@ def test_r_drop_needs_a_head_that_predicts_a_distribution():
         )
 
 
+@pytest.mark.parametrize("key", ["fgm", "r_drop"])
+def test_what_only_counts_has_no_network_to_regularise(key):
+    head = "stages.finetune.head={sequence_classification: {wide: true}}"
+    alone = [f"stages.{stage}=" for stage in ("general", "domain", "task")]
+    given = ["family=tfidf", "size=tiny", *alone, head]
+    resolve(load_recipe("quickstart", given))
+    with pytest.raises(RecipeError, match=f"{key}: family 'tfidf' has no network; leave it out"):
+        resolve(load_recipe("quickstart", [*given, f"stages.finetune.{key}={{}}"]))
+
+
 @pytest.mark.parametrize(
     "setting", ["finetune.lora={}", "finetune.fgm={}", "task.remedies={ewc: {strength: 0.5}}"]
 )

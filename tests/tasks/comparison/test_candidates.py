@@ -77,7 +77,7 @@ def test_every_usual_candidate_that_is_missing_has_a_reason() -> None:
         "r_drop={alpha: 1.0}": {"fasttext": "r_drop of the stage finetune is for its own network"},
         "fgm={epsilon: 0.5}": {"fasttext": "fgm of the stage finetune is for its own network"},
         "feature_based={hidden_dim: 8, num_layers: 1}": dict.fromkeys(
-            ("counting", "wide", "wide-labels-only", "fasttext"), "feature_based of the stage"
+            ("wide", "wide-labels-only", "fasttext"), "feature_based of the stage"
         ),
     }.items():
         told: dict[str, str] = {}
@@ -97,6 +97,14 @@ def test_every_usual_candidate_that_is_missing_has_a_reason() -> None:
     names(without=["wide"])  # the recipe has the counted n-grams already
 
 
+def test_counting_leaves_out_what_is_about_the_network() -> None:
+    given = ["stages.finetune.fgm={}", "stages.finetune.lora={}"]
+    (found,) = [each for each in candidates_of("quickstart", given) if each.name == "counting"]
+    stage = plan_recipe("quickstart", found.overrides).recipe.finetune
+    assert stage is not None
+    assert (stage.family, stage.fgm, stage.lora) == ("tfidf", None, None)
+
+
 def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
     found = {each.name: each for each in candidates_of("quickstart")}
     whole = plan_recipe("quickstart").recipe
@@ -113,11 +121,10 @@ def test_a_usual_candidate_that_this_recipe_does_not_allow_is_left_out_and_told(
     whys = {
         "objectives={masked_lm: {}}": {
             "fasttext": "objectives of the stage finetune is for its own network",
-            "counting": "'masked_lm' needs bidirectional",
         },
         "freeze=[embeddings]": {
             "fasttext": "freeze of the stage finetune is for its own network",
-            **dict.fromkeys(("labels-only", "counting"), "starts from random"),
+            "labels-only": "starts from random",
         },
     }
     for setting, why in whys.items():
@@ -131,7 +138,7 @@ def test_a_usual_candidate_that_this_recipe_does_not_allow_is_left_out_and_told(
         candidates_of("quickstart", given, unmade=told.__setitem__, without=list(why))
         assert not told, "who leaves it out knows"
         with pytest.raises(RecipeError):
-            candidates_of("quickstart", given, more=["counting:family=tfidf"])
+            candidates_of("quickstart", given, more=["yours:family=tfidf"])
 
 
 def test_counting_needs_no_teacher_and_the_larger_network_keeps_what_is_unset() -> None:
