@@ -14,6 +14,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+WIDE = "wide/"  # names of the weights of a head's wide part begin so; no update changes them
+
 
 def named_weights(layer: Any) -> dict[str, Any]:
     """The layer's weights, without seed states, by their paths relative to the layer.

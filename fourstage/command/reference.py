@@ -31,7 +31,7 @@ EXITS = """\
 | 2 | wrong usage or recipe; nearly always reported before any work |
 | 3 | data that cannot be read, or a broken contract |
 | 4 | the gate refused, or a version cannot be moved |
-| 141 | whatever read the output is gone, as after `\| head` |
+| 141 | whatever read the output is gone, as after `\\| head` |
 | 130, 143 | interrupted by SIGINT, or by SIGTERM or a closed terminal; the same command continues |
 
 ## Environment

@@ -145,6 +145,11 @@ class _AttentionReader:
         )  # the head keeps it free
         length = min(stage.context.sequence_length, room)
         self._context: Context = replace(stage.context, sequence_length=length)
+        self._told: Any = None  # of the tokens that two texts share, as the stage's head says it
+        for name, own in (stage.config["head"] or {}).items():
+            if own.get("shared_tokens"):
+                head = stage.objective(name, folders)
+                self._told = stage.scorer(name, head).shared_tokens
         self._head: Any = None
         if settings:
             self._head = replace(stage, context=self._context).objective(WRITING, folders)
@@ -200,6 +205,8 @@ class _AttentionReader:
         }
         layer = dict.fromkeys(axes, 0)
         kind_of = _kinds(self._network)
+        if self._told is not None:
+            batch = {**batch, keys.ADDED_VECTORS: self._told(batch)}
         with watched_attention(self._network) as found:
             self._network(batch, training=False)
         if not found:

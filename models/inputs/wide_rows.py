@@ -18,6 +18,7 @@ from models.linear_machine import Machine, inverse_frequency, learned
 from models.protocols import Batch, Context, TokenisedRows
 
 _AT_ONCE = 256  # rows whose n-grams are counted together
+_MOST = 1 << 24  # numbers of the kernel that are read at once, 64 MB
 
 
 class Texts(Protocol):
@@ -101,7 +102,12 @@ class WideRows:
 
     def scores(self, wide: Any, rows: Texts) -> np.ndarray:
         """(rows, N) scores of the wide part."""
-        found = [ops.convert_to_numpy(wide(part)) for part in self._ngrams(rows)]
+        found = []
+        for part in self._ngrams(rows):
+            size = max(1, _MOST // (part[keys.NGRAM_COUNTS][0].size * wide.size))
+            for start in range(0, len(part[keys.NGRAM_IDS]), size):
+                some = {name: values[start : start + size] for name, values in part.items()}
+                found.append(ops.convert_to_numpy(wide(some)))
         return np.concatenate(found)
 
     def teach(self, scorer: Any) -> None:

@@ -64,7 +64,7 @@ from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
 from models.training.starts import start_parts
 from models.training.trained_stage import load_before, tasks_before, write_settings, write_weights
-from models.weights import array_of, named_weights
+from models.weights import WIDE, array_of, named_weights
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"  # number of history rows already passed to the report
@@ -762,7 +762,8 @@ class _Run:
             passes,
             turns,
             weights=sum(
-                _size(named_weights(layer).values()) for layer in (self.network, *beside.values())
+                _size(v for name, v in named_weights(layer).items() if not name.startswith(WIDE))
+                for layer in (self.network, *beside.values())
             ),
             trained_weights=trained,
         )

@@ -104,7 +104,8 @@ class Outcome:
         metrics: Contents of ``metrics.json``.
         passes: {corpus: how often it was read}.
         turns: {objective: its number of updates} for each phase, where objectives alternate.
-        weights: Number of weights of network and heads; None for a family that trains itself.
+        weights: Number of weights of network and heads, without what a wide part counts; None for a
+            family that trains itself.
         trained_weights: Number of weights that were trained; with low-rank updates, only theirs and
             those of the heads.
     """

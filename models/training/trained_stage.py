@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fourstage.errors import RecipeError
 from models import catalogue
 from models.catalogue import TEACHER
@@ -33,7 +35,16 @@ from models.stage_format import (
 )
 from models.training.assembly import build_network, build_objectives
 from models.training.job import TrainingJob
-from models.weights import load_weights, part_of_weights, save_weights
+from models.weights import (
+    WIDE,
+    array_of,
+    load_weights,
+    named_weights,
+    part_of_weights,
+    save_weights,
+)
+
+_BESIDE = (WIDE, "shared_tokens/")  # parts of a head that it may begin or cease to have
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -78,8 +89,19 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
             if path.exists():
                 # Other shapes, such as another number of labels: keeps its new weights.
                 with suppress(ValueError):
-                    load_weights(scorer, part_of_weights(path, part) if part else path)
+                    load_weights(scorer, _fitting(scorer, part_of_weights(path, part)))
                 break
+
+
+def _fitting(scorer: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A head's weights, but for its parts beside the network's that only one of both heads has."""
+    beside = {
+        name: array_of(variable)
+        for name, variable in named_weights(scorer).items()
+        if name.startswith(_BESIDE)
+    }
+    kept = {n: a for n, a in arrays.items() if n in beside or not n.startswith(_BESIDE)}
+    return beside | kept
 
 
 def write_weights(job: TrainingJob, folder: Path, network: Any, scorers: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from fourstage.errors import listed
 from models.evaluation.rivals import KINDS as RIVALS
 from tasks.store.artifacts import Artifact, Input, Missing, Store
 from tasks.store.code import closure_digest, module_file
-from tasks.store.step_names import StepName
+from tasks.store.step_names import WIDE, StepName
 
 WAITS = "waits for "  # prefix of the reason of a step whose inputs have to be made first
 MOST_NAMED = 12  # inputs named in a message; a recipe may have hundreds
@@ -223,7 +223,7 @@ class Bound:
             "settings": dict(step.settings),
             "inputs": {role: artifact.digest for role, artifact in self.inputs.items()},
             "code": code_digest(step.kind, step.parts),
-            "versions": _versions(step.kind),
+            "versions": _versions(step.kind) | (_versions(WIDE) if WIDE in step.inputs else {}),
         }
 
     @cached_property

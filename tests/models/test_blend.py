@@ -56,6 +56,16 @@ def test_of_numbers_it_is_the_best_of_a_grid_and_rows_without_one_say_nothing():
     assert fitted(network, counted, numbers) == pytest.approx(best, abs=0.006)
 
 
+def test_one_wrong_number_changes_little():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=200)
+    network, counted = (numbers + rng.normal(0, 0.5, (2, 200)))[..., None]
+    clean = fitted(network, counted, numbers)
+    for wrong in (1e4, -1e4):
+        said = np.array([wrong, *numbers[1:]])
+        assert fitted(network, counted, said) == pytest.approx(clean, abs=0.05)
+
+
 @pytest.mark.parametrize("of_sets", [False, True])
 def test_a_model_that_knows_nothing_counts_for_nothing(of_sets):
     network, counted, labels = rows(3000)

@@ -15,6 +15,7 @@ from models import features as keys
 from models.evaluation import attention_maps as maps
 from models.evaluation.attention_maps import attention_maps, sentences
 from models.families.seq2seq import Seq2Seq
+from models.heads.sequence_regression import SequenceRegression
 from models.heads.sequence_to_sequence import SequenceToSequence
 from models.layers.attention_weights import watched_attention
 from models.protocols import Context
@@ -209,6 +210,27 @@ def test_what_is_written_attends_to_the_text(tmp_path: Path):
     logits = VALUE(scorer.logits(made(batch)[keys.SEQUENCE_OUTPUT]))[0].copy()
     logits[:, sorted({*words.special_ids} - {words.sep_id})] = -np.inf
     assert alignment.asking == [words.decode([token]) for token in logits.argmax(axis=-1)]
+
+
+def test_where_the_head_tells_of_shared_tokens_the_network_is_told(tmp_path: Path):
+    made, words = drawn("bert"), tokenizer()
+    said = stage(made, tmp_path, sequence_regression={"shared_tokens": True})
+    scorer = SequenceRegression(Context(words, 40), shared_tokens=True).attach(made)
+    (tmp_path / "heads").mkdir()
+    save_weights(scorer, tmp_path / "heads" / "sequence_regression.safetensors")
+    (text,) = attention_maps(said, sentences(["waa wab\twab wac"], words))
+    first, second = (list(map(int, ids)) for ids in words.encode(["waa wab", "wab wac"]))
+    ids = [words.cls_id, *first, words.sep_id, *second, words.sep_id]
+    batch = {
+        keys.TOKEN_IDS: np.array([ids], np.int32),
+        keys.SEGMENT_IDS: np.array([[0] * 4 + [1] * 3], np.int32),
+        keys.PADDING_MASK: np.ones((1, 7), np.int32),
+    }
+    for read, told in ((scorer.prepare(batch, False), True), (batch, False)):
+        with watched_attention(made) as found:
+            made(read)
+        for (_, weights), each in zip(found, text.maps, strict=True):
+            assert np.allclose(VALUE(weights)[0], each.weights, atol=1e-5) is told
 
 
 def test_long_texts_are_read_in_part_and_layers_are_picked():

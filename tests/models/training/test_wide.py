@@ -15,6 +15,7 @@ from models.blend import EQUAL, fitted
 from models.evaluation.predict import RowPredictor, predict
 from models.evaluation.resampling import scores
 from models.heads.sequence_classification import SequenceClassification
+from models.inputs import wide_rows
 from models.layers.wide import WidePart
 from models.linear_machine import Machine
 from models.protocols import Context
@@ -26,6 +27,7 @@ from tests.models.training.test_gradient import Killed, KillingAt, weights
 
 TRAIN, DEV = Rows(100, 1), Rows(60, 2)
 WIDE = {"head_settings": {"wide": True}, "rows": {"train": TRAIN, "dev": DEV}}
+NAMES = ("high", "low")
 HEAD = "heads/sequence_classification.safetensors"
 
 
@@ -33,17 +35,25 @@ def macro_f1(answers: list[str]) -> float:
     return scores(Label(), DEV.answers, answers, ["macro_f1"])["macro_f1"]
 
 
-def counting_alone() -> list[str]:
-    """The answers to the dev rows of the wide part, with no network."""
-    names = ("high", "low")
-    head = SequenceClassification(Context(tokenizer(), 32, names, TRAIN), wide=True)
+def counted() -> np.ndarray:
+    """The scores of the dev rows by the wide part, with no network."""
+    head = SequenceClassification(Context(tokenizer(), 32, NAMES, TRAIN), wide=True)
     assert head.wide is not None
-    machine = head.wide.machine
-    features = head.wide.features(DEV, np.arange(len(DEV)))
     layer = WidePart(2)
     layer.build()
-    layer.learn(machine)
-    return [names[i] for i in np.asarray(layer(features)).argmax(axis=1)]
+    layer.learn(head.wide.machine)
+    return head.wide.scores(layer, DEV)
+
+
+def counting_alone() -> list[str]:
+    """The answers to the dev rows of the wide part, with no network."""
+    return [NAMES[i] for i in counted().argmax(axis=1)]
+
+
+def test_what_is_read_of_the_kernel_at_once_changes_no_score(monkeypatch):
+    at_once = counted()
+    monkeypatch.setattr(wide_rows, "_MOST", 1)
+    np.testing.assert_allclose(counted(), at_once, rtol=1e-5, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +161,24 @@ def test_learned_before_killed_and_resumed_it_ends_with_the_same_bits(last, tmp_
         train(job, tmp_path / "stage", KillingAt(7))
     train(job, tmp_path / "stage")
     assert weights(tmp_path / "stage") == weights(last)
+
+
+@pytest.mark.usefixtures("untraced")
+def test_a_head_that_begins_or_ceases_to_have_one_is_otherwise_the_one_before(last, tmp_path):
+    still = {
+        "rows": WIDE["rows"],
+        "budget": Budget("steps", 1),
+        "optimizer": {"adamw": {"peak_learning_rate": 1e-9, "warmup": 0}},
+        "select": None,
+    }
+    train(finetuning(last, **still, head_settings={}), tmp_path / "ceases")
+    job = finetuning(tmp_path / "ceases", **still, head_settings={"wide": True})
+    outcome = train(job, tmp_path / "begins")
+    assert outcome.weights == outcome.trained_weights
+    before = load_file(last / HEAD)["output/kernel"]
+    for folder in (tmp_path / "ceases", tmp_path / "begins"):
+        np.testing.assert_allclose(load_file(folder / HEAD)["output/kernel"], before, atol=1e-6)
+    assert load_file(tmp_path / "begins" / HEAD)["wide/kernel"].any()
 
 
 @pytest.mark.usefixtures("untraced")

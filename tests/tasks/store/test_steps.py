@@ -286,6 +286,14 @@ def attributes(file: str, of: str, function: str | None = None) -> set[str]:
     }
 
 
+def test_a_stage_beside_n_grams_is_keyed_by_what_fits_the_factors_of_their_sum():
+    plain, wide = (
+        Bound(Step("stage finetune", "stage", {}, inputs), {}).preimage["versions"]
+        for inputs in ({}, {"wide": "wide rows"})
+    )
+    assert wide.keys() - plain.keys() == {"scipy", "scikit-learn"}
+
+
 def test_what_training_reads_of_a_stage_is_in_its_key():
     files = [
         REPOSITORY / "tasks/steps/training_job.py",
