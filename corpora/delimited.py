@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from corpora.archives import Content
@@ -16,6 +16,9 @@ from fourstage.errors import ContractViolation, did_you_mean
 
 # A quoted field with more lines than this counts as an unclosed quote.
 MAX_RECORD_LINES = 10_000
+
+# From this many lines, or as many as have so many characters, the delimiter is told.
+SAMPLED_LINES, SAMPLED_CHARACTERS = 40, 1 << 20
 
 # The csv module's limit of 128 KiB applies to the whole process; ours is a limit per line.
 csv.field_size_limit(MAX_LINE_BYTES)
@@ -32,7 +35,7 @@ def read_table(
     feed = _Lines(content, source)
     names = list(source.columns)
     if len(names) != 1:  # in a single column of text quotes are plain characters
-        delimiter = delimiter_of(feed.first(), delimiter)
+        delimiter = delimiter_of(feed.first(), delimiter, quoted)
     rows = _reader(feed, delimiter, quoted)
     if names:
         _check_columns(content, source, names)
@@ -80,7 +83,7 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
     """
     feed = _Lines(content, source)
     try:
-        for row in _reader(feed, delimiter_of(feed.first(), delimiter), quoted):
+        for row in _reader(feed, delimiter_of(feed.first(), delimiter, quoted), quoted):
             if row and (len(row) > 1 or row[0].strip()):
                 return [cell.strip() for cell in row]
     except csv.Error as error:
@@ -91,19 +94,44 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
     return []
 
 
-def delimiter_of(first_line: str, delimiter: str) -> str:
-    """The delimiter actually used where a comma is expected but the first line has none.
+def delimiter_of(first: Sequence[str], delimiter: str, quoted: bool = True) -> str:
+    """The delimiter actually used where a comma is expected.
 
-    It is the most frequent of ``;``, tab and ``|``. Excel writes ``;`` in many countries, databases
-    write tabs and bars.
+    It is the one of comma, ``;``, tab and ``|`` by which most records are as wide as the first: a
+    comma if it is as good, else the most frequent in the first. Excel writes ``;`` in many
+    countries, databases write tabs and bars.
+
+    Args:
+        first: The first lines; the last record may be cut.
+        delimiter: The delimiter that is expected.
+        quoted: Whether quotes hold a field together.
     """
-    if delimiter != "," or "," in first_line:
+    if delimiter != ",":
         return delimiter
-    other = max(";\t|", key=first_line.count)
-    return other if other in first_line else delimiter
+
+    def fitting(each: str) -> tuple[float, bool, int]:
+        widths = _widths(first, each, quoted)
+        width = widths[0] if widths else 0
+        fit = widths.count(width) / len(widths) if width > 1 else 0.0
+        return fit, each == ",", width
+
+    return max(",;\t|", key=fitting)
 
 
-def _reader(feed: _Lines, delimiter: str, quoted: bool) -> Iterator[list[str]]:
+def _widths(first: Sequence[str], delimiter: str, quoted: bool) -> list[int]:
+    """The number of fields of each record, 0 of a malformed one."""
+    rows, widths = _reader(first, delimiter, quoted), []
+    while True:
+        try:
+            if row := next(rows):
+                widths.append(len(row))
+        except StopIteration:
+            return widths
+        except csv.Error:
+            widths.append(0)
+
+
+def _reader(feed: Iterable[str], delimiter: str, quoted: bool) -> Iterator[list[str]]:
     return csv.reader(
         feed,
         delimiter=delimiter,
@@ -123,13 +151,16 @@ class _Lines:
         self.start = 0
         self.rejected: list[Rejected] = []
 
-    def first(self) -> str:
-        """The first line, without consuming it; empty if there is none that can be decoded."""
-        item = next(self._lines, None)
-        if item is None:
-            return ""
-        self._lines = chain((item,), self._lines)
-        return "" if isinstance(item, Rejected) else item[1]
+    def first(self) -> list[str]:
+        """The first lines that can be decoded, without consuming them."""
+        items, characters = [], 0
+        while len(items) < SAMPLED_LINES and characters < SAMPLED_CHARACTERS:
+            if (item := next(self._lines, None)) is None:
+                break
+            items.append(item)
+            characters += 0 if isinstance(item, Rejected) else len(item[1])
+        self._lines = chain(items, self._lines)
+        return [item[1] for item in items if not isinstance(item, Rejected)]
 
     def __iter__(self) -> Iterator[str]:
         return self

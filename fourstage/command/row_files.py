@@ -151,11 +151,11 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _cells(stream: IO[str], delimiter: str) -> Iterator[Row]:
-    from corpora.delimited import delimiter_of
+    from corpora.delimited import SAMPLED_LINES, delimiter_of
 
     csv.field_size_limit(LONGEST_CELL)
-    first_line = stream.readline()
-    reader = csv.reader(chain([first_line], stream), delimiter=delimiter_of(first_line, delimiter))
+    first = list(islice(stream, SAMPLED_LINES))
+    reader = csv.reader(chain(first, stream), delimiter=delimiter_of(first, delimiter))
     names = next(reader, [])
     if not names:
         raise ContractViolation(

@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.archives import contents
+from corpora.delimited import delimiter_of
 from corpora.readers import Raw
 from data_contracts.records import Rejected
+from fourstage.command.row_files import read_rows
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare, source_of
 from tests.corpora.made_up import rows, write
@@ -91,6 +93,32 @@ def test_something_else_parts_a_csv_whose_first_line_has_no_comma(
     assert corpus(path, columns=["text"], quotes="none").counts.quarantined == {
         "wrong number of fields": 1
     }
+
+
+@pytest.mark.parametrize(
+    ("table", "parts"),
+    [
+        ('Name, Vorname;Text;n\nMeier, Jo;"well, or; not";1\nKo;short;2\n', ";"),
+        ("Text (kurz, lang)\tn\nfine, well, good\t1\nshort\t2\n", "\t"),
+        ("Text (kurz, lang);n\n", ","),  # with nothing but a header a comma is as good
+        ("text,one;other\na,1;2\nb,2;1\n", ","),
+        ('text,one;other\n"a\nb",1\nb,2\nc;d,3\n"cut', ","),
+        ("text;n\nfine;1;2\nwell;3;4\n", ";"),
+        ("text\nfine; or well\n", ","),
+        ("", ","),
+    ],
+)
+def test_a_csv_is_parted_by_what_most_records_agree_on(table: str, parts: str):
+    assert delimiter_of(table.splitlines(keepends=True), ",") == parts
+
+
+def test_a_comma_in_the_header_does_not_part_what_semicolons_part(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "t.csv"
+    path.write_text("Text (kurz, lang);n\n" + "well, this, is fine;1\nthis; too\n" * 30)
+    names = {"text": "Text (kurz, lang)"}
+    assert corpus(path, fields=names).counts.read == 60
+    (rows,) = read_rows(path)
+    assert rows[0] == {"Text (kurz, lang)": "well, this, is fine", "n": "1"}
 
 
 def test_in_tsv_quotes_are_characters_unless_said_otherwise(tmp_path: Path, corpus: Prepare):
