@@ -39,6 +39,7 @@ PAIRS = (  # others differ in a number or a letter, such as sentence1 and senten
 CHOICES = ("choices", "options", "endings", "candidates", "选项")  # each value a list of texts
 _CHOICE = re.compile(r"(choice|option|ending|选项)s?[ _]?(\d{1,2}|[a-h])", re.IGNORECASE)
 IDS = ("id", "number", "uid", "guid", "key", "doc_id", "编号")
+FROM_ONE_ROWS = 20  # so many rows whose right choice is never the number 0 count from 1
 LONGEST_NAME = 60  # characters of a column name
 
 Records = Sequence[Mapping[str, Any]]
@@ -205,11 +206,24 @@ def _with_choices(where: str, values: Mapping[str, list], asked: Asked) -> Roles
     taken, label, how = asked.choices, asked.label, ""
     if label is None:
         label, how = _right(where, values, asked)
+    _refuse_from_one(where, label, values[label])
     text, told = (asked.text, "") if asked.text else _text(where, values, (label, *taken))
     identity = _identity(values, (text, label, *taken))
     unused = () if identity else _unused_identity(values, (text, label, *taken))
     assumed = (*filter(None, (told, how)), *unused)
     return Roles(text, label, identity, assumed, answers="choice", choices=taken)
+
+
+def _refuse_from_one(where: str, label: str, column: Sequence[Any]) -> None:
+    """Refuse numbers of right choices that seem to be counted from 1, not from 0."""
+    found = [str(value).strip() for value in column if value not in (None, "")]
+    counted = "1" in found and "0" not in found and nearly_all(list(map(str.isdecimal, found)))
+    if counted and len(found) >= FROM_ONE_ROWS:
+        raise ContractViolation(
+            f"{where}: expected the number of the right choice, from 0, in {label!r}; got 1 and"
+            " more but never 0, as if counted from 1. Subtract 1, or write letters (A is the first"
+            " choice); --answers label makes each number a class."
+        )
 
 
 def _size(values: Mapping[str, list], columns: Sequence[str], row: int) -> int:

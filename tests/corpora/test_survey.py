@@ -304,6 +304,19 @@ def test_choices_are_known_by_their_names(tmp_path: Path, names: list[str]):
     assert "choices" not in labels.source["fields"]
 
 
+def test_choices_that_seem_to_be_counted_from_one_are_refused(tmp_path: Path):
+    words = {f"option{i}": [f"{t[:20]} {i}" for t in TEXTS] for i in (1, 2, 3)}
+    fromone = [str(n % 2 + 1) for n in range(len(TEXTS))]  # the third is never right
+    with pytest.raises(ContractViolation, match=r"'answer'; got 1 .* never 0.*Subtract 1"):
+        _survey_of(tmp_path, **words, answer=fromone)
+    path = str(tmp_path / "t.csv")
+    with pytest.raises(ContractViolation, match="never 0"):
+        survey("rows", [path], labelled=True, label="answer", choices=list(words))
+    assert _rows(path, answers="label").labels == {"1": 30, "2": 30}
+    for answers in (["0", *fromone[1:]], [" AB"[int(n)] for n in fromone]):
+        assert _survey_of(tmp_path, **words, answer=answers).answers == "choice"
+
+
 def test_one_strange_value_does_not_hide_the_answers(tmp_path: Path):
     found = _rows(_choices(tmp_path, ["choice1", "choice2"], bad="none"))
     assert found.source["answers"] == "choice"
