@@ -181,7 +181,7 @@ def survey(
             raise ContractViolation(
                 f"{_where(states)}: not one training row can be read{f': {why}' if why else ''}."
             )
-        check_kinds(name, counted.kinds, {})
+        check_kinds(name, counted.kinds, counted.first_of_kind)
         check_names(name, counted.labels)
         if (share := _set_aside(counted)) is not None:
             draft["set_aside"] = share
@@ -218,6 +218,7 @@ class _Counted:
         self.answers: list[int] = []  # tokens of each answer that is a text
         self.labels: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
+        self.first_of_kind: dict[str, str] = {}
         self.splits: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
         for text, row in _texts(source, states, self.unread):
@@ -234,6 +235,7 @@ class _Counted:
             if row is not None:
                 self.labels.update(names_in(source.answers, row.label) or _as_name(source, row))
                 self.kinds[row.label_type] += 1
+                self.first_of_kind.setdefault(row.label_type, row.location)
                 if row.split:
                     self.splits[row.split] += 1
             if self.characters > MOST_CHARACTERS:

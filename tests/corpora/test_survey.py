@@ -93,6 +93,14 @@ def test_labels_that_differ_by_case_alone_are_refused_now(tmp_path: Path):
         _rows(_write(tmp_path / "t.csv", lines))
 
 
+def test_labels_of_two_types_are_refused_with_the_first_of_each(tmp_path: Path):
+    kinds = [1, "1"]
+    lines = [json.dumps({"text": t, "label": kinds[n == 7]}) for n, t in enumerate(TEXTS)]
+    path = _write(tmp_path / "t.jsonl", lines)
+    with pytest.raises(ContractViolation, match=r"first at t\.jsonl:1\), text .*t\.jsonl:8\)"):
+        _rows(path, label="label", answers="label")
+
+
 def test_the_language_and_the_encoding_of_chinese_are_found(tmp_path: Path):
     texts = [record["text"] for record in chinese(60)]
     found = survey("c", [_write(tmp_path / "c.txt", texts, "gb18030")], labelled=False)
