@@ -26,7 +26,9 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def normal_form(text: str, markings: Sequence[str] = ()) -> str:
-    """Letters and digits only, of one width and case, with one space between words.
+    """Letters, digits and symbols only, of one width and case, with one space between words.
+
+    Symbols are those of Unicode's category So, emoji above all. Each is a word.
 
     Args:
         text: Any text.
@@ -44,7 +46,14 @@ def normal_form(text: str, markings: Sequence[str] = ()) -> str:
     # Case folding can undo the normal form (ΐ, for example), so it is applied once more.
     if not folded.isascii():
         folded = unicodedata.normalize("NFKC", folded)
-    return " ".join(_NOT_WORD.sub(" ", folded).split())
+    return " ".join(_NOT_WORD.sub(_symbols, folded).split())
+
+
+def _symbols(between: re.Match[str]) -> str:
+    """The symbols in what is between two words, each a word of its own."""
+    if (marks := between[0]).isascii():
+        return " "
+    return f" {' '.join(mark for mark in marks if unicodedata.category(mark) == 'So')} "
 
 
 def marked_form(text: str, markings: Sequence[str]) -> str:
@@ -57,7 +66,7 @@ def marked_form(text: str, markings: Sequence[str]) -> str:
 def text_digest(text: str, normal: str, pair: str | None = None) -> str:
     """16 hex digits, equal for texts that differ only in punctuation and case.
 
-    A text without any letter or digit (a row of asterisks) is digested as it is.
+    A text without any letter, digit or symbol (a row of asterisks) is digested as it is.
     """
     state = hashlib.sha256((normal or text).encode())
     if pair is not None:

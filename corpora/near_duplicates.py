@@ -102,8 +102,11 @@ class NearDuplicates:
         """The number of the first text that this one nearly duplicates; else add it, return None.
 
         Args:
-            normal: A text in normal form.
+            normal: A text in normal form. One without any word duplicates none.
         """
+        if not normal.strip():
+            self._count += 1
+            return None
         minima = signature(shingles(normal, *self._lengths))
         packed = minima.tobytes()
         pieces = [_piece(start, packed[start:end]) for start, end in self._ranges]

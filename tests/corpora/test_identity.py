@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +14,7 @@ from corpora.identity import (
     is_unspaced,
     marked_form,
     normal_form,
+    text_digest,
     word_units,
 )
 
@@ -33,6 +37,20 @@ def test_case_width_and_marks_make_no_difference_but_letters_do():
     assert normal_form("Ｆine, FILM!") == normal_form("fine film")
     assert normal_form("Straße") == normal_form("STRASSE")
     assert normal_form("fine film") != normal_form("fine films")
+
+
+def test_symbols_are_words_and_other_marks_are_none():
+    assert normal_form("Fine👍, really!") == normal_form("fine 👍 really") == "fine 👍 really"
+    assert normal_form("ok 👍") != normal_form("ok 👎")
+    assert normal_form("★★☆").split() == ["★", "★", "☆"]
+    assert normal_form("“¿fine?”") == "fine"
+
+
+@given(st.text(st.characters(exclude_categories=["So", "Cs"])))
+def test_the_digest_of_a_text_without_symbols_is_of_letters_and_digits(text: str):
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    words = " ".join(re.sub(r"(?:[^\w ]|_)+", " ", folded).split())
+    assert text_digest(text, normal_form(text)) == text_digest(text, words)
 
 
 def test_markings_are_ignored_in_one_form_and_count_in_the_other():

@@ -55,6 +55,13 @@ def test_chinese_near_copies_are_found_and_distinct_texts_are_not(tmp_path, corp
     assert sum(row["num_duplicates"] for row in prepared.profile()) == sum(removed.values())
 
 
+def test_texts_without_a_word_repeat_none_and_are_counted():
+    near = NearDuplicates()
+    texts = ["***", "", " ", "fine and well", "👍 👎", "👎 👍", "fine, and well"]
+    assert [near.match_or_add(normal_form(text)) for text in texts] == [None] * 6 + [3]
+    assert len(near) == 6
+
+
 def test_changed_words_decide_by_how_many_they_are():
     rng = random.Random(5)
     words = [f"w{rng.randrange(5000)}" for _ in range(200)]
