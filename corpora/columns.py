@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -139,6 +140,9 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
             assumed.append(
                 f"the texts in {label!r} are to be written; `--answers label` makes each a class"
             )
+    if answers == "label" and asked.answers is None:
+        answers, how = _several(label, values[label])
+        assumed += [how] if how else []
     if answers == "number" and asked.answers is None:
         assumed.append("the answers are numbers; `--answers label` makes each a class")
     if answers == "spans" and asked.text_pair is None:
@@ -155,6 +159,26 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         assumed.append(f"the labels in {label!r} are separated by {separator!r}")
     group = pair if answers == "extract" else None  # a text's questions go to one split
     return Roles(text, label, identity, tuple(assumed), pair, group, answers, separator)
+
+
+def _several(label: str, column: Sequence[Any]) -> tuple[str, str]:
+    """Whether labels are sets of fewer names, written with a separator, and what to say of it."""
+    separator = separator_of(column)
+    different = {value.strip() for value in column if isinstance(value, str)}
+    names = Counter(
+        name.strip() for value in different for name in set(value.split(separator)) if name.strip()
+    )
+    shared = [name for name, times in names.items() if times > 1]
+    if not shared or all(map(_is_number, names)):
+        return "label", ""
+    if len(names) < len(different) and 2 * len(shared) > len(names):
+        empty = ", empty cells as sets of none" if "" in different else ""
+        return "label_set", (
+            f"the labels in {label!r} are read as sets{empty}; --answers label makes each cell one"
+            " class"
+        )
+    how = f"labels in {label!r} contain {separator!r}; --answers label_set reads sets of them"
+    return "label", how
 
 
 def _choices(values: Mapping[str, list], taken: Sequence[str | None]) -> tuple[str, ...]:

@@ -239,10 +239,30 @@ def test_lists_of_labels_are_sets_and_texts_with_a_separator_on_request(tmp_path
     assert found.labels == {"bug": 60, "question": 40, "idea": 20}
     lines = ["text,topics", *(f"{t},{'; '.join(s)}" for t, s in zip(TEXTS, sets, strict=True))]
     path = _write(tmp_path / "t.csv", lines)
-    assert _rows(path).answers == "label"
+    found = _rows(path)
+    assert found.answers == "label"
+    assert any("contain ';'; --answers label_set" in assumed for assumed in found.assumed)
     found = _rows(path, answers="label_set")
     assert found.source["separator"] == ";"
     assert found.labels == {"bug": 60, "question": 40, "idea": 20}
+
+
+def test_labels_that_recur_in_many_sets_are_sets_and_others_are_not(tmp_path: Path):
+    def read(*values: str, **said: str) -> Survey:
+        cells = (values[n % len(values)] for n in range(60))
+        lines = (f'"{text}","{cell}"' for text, cell in zip(TEXTS, cells, strict=True))
+        return _rows(_write(tmp_path / "t.csv", ["text,topics", *lines]), **said)
+
+    sets = ("bug", "bug, idea", "idea", "idea, question", "bug, question")
+    found = read(*sets)
+    assert found.source["separator"] == ","
+    assert found.labels == {"bug": 36, "idea": 36, "question": 24}
+    assert any("--answers label makes each cell" in assumed for assumed in found.assumed)
+    assert read(*sets, answers="label").labels["idea, question"] == 12
+    for one in (("York, UK", "Bath; Spa", "Rome"), ("1,0", "1,5", "2,0", "2,5", "0,5"), ("a", "b")):
+        found = read(*one)
+        assert found.answers == "label"
+        assert not any("label_set" in assumed for assumed in found.assumed)
 
 
 @pytest.mark.parametrize(
