@@ -25,7 +25,7 @@ from corpora.columns import Asked, Roles, headless, roles
 from corpora.decoding import SAMPLE_BYTES, encoding_of, lines
 from corpora.file_state import FileState
 from corpora.files import ARCHIVES, FoundFile, find_files
-from corpora.labels import check_kinds, check_names
+from corpora.labels import check_kinds, check_names, visible
 from corpora.profile import measure, script_share
 from corpora.readers import Raw, format_by_name, reader, unknown_format
 from corpora.readers.conll import DOCUMENT
@@ -34,7 +34,7 @@ from corpora.snapshot import Snapshot
 from data_contracts.records import SPLITS, Rejected, Row
 from data_contracts.sources import Fields, Source, parse_source
 from data_contracts.suite import load_suite
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, listed
 
 SAMPLE = 2000  # records from which columns, language and contract are inferred
 MOST_CHARACTERS = 50_000_000  # to read; more text does not change the advice
@@ -183,6 +183,12 @@ def survey(
             )
         check_kinds(name, counted.kinds, counted.first_of_kind)
         check_names(name, counted.labels)
+        if counted.whole and (unseen := sorted(counted.evaluated - counted.trained)):
+            assumed.append(
+                "a run will stop: no training row has the label"
+                f" {listed([f'`{visible(label)}`' for label in unseen], 20)}; correct the dev and"
+                " test rows with it, or add training rows"
+            )
         if (share := _set_aside(counted)) is not None:
             draft["set_aside"] = share
     median, long, long_answer = counted.lengths()
@@ -220,6 +226,8 @@ class _Counted:
         self.kinds: Counter[str] = Counter()
         self.first_of_kind: dict[str, str] = {}
         self.splits: Counter[str] = Counter()
+        self.trained: set[str] = set()  # names of labels in rows that may be training rows
+        self.evaluated: set[str] = set()
         self.unread: Counter[str] = Counter()
         for text, row in _texts(source, states, self.unread):
             # A network reads the text once with each choice.
@@ -233,7 +241,9 @@ class _Counted:
             self.read += sum(read) + sum(self.answers[-1:] if written else ())
             self.tokens.append(max(read))
             if row is not None:
-                self.labels.update(names_in(source.answers, row.label) or _as_name(source, row))
+                names = names_in(source.answers, row.label)
+                self.labels.update(names or _as_name(source, row))
+                (self.trained if row.split in (None, "train") else self.evaluated).update(names)
                 self.kinds[row.label_type] += 1
                 self.first_of_kind.setdefault(row.label_type, row.location)
                 if row.split:

@@ -55,6 +55,7 @@ WRITING_SHARE, MOST_WRITING_EPOCHS = 0.7, 40  # at most, where answers are writt
 LONGEST_TARGET = 128  # tokens of a text that is written
 PADDED = 1.5  # tokens of a batch of texts and answers, padding included, for each of theirs
 MOST_EPOCHS = 10  # of fine-tuning a pre-trained network
+BATCH_SIZE = 16  # of fine-tuning, if there are as many rows
 UPDATES = 800  # approximate updates of fine-tuning, if there are enough rows
 CHINESE = """\
 # - Each Chinese character is a token, so the vocabulary is larger; at most half of it are single
@@ -147,6 +148,7 @@ class Budgets:
         corpora: Shares by source for each stage before the labels, by kind of stage, in order.
         tokens: Budget of each of these stages.
         epochs: Epochs of fine-tuning; 0 without rows.
+        batch_size: Rows of an update of fine-tuning.
         length: Tokens of the longest window.
         answers: The rows' kind of answer.
         head: The head's settings.
@@ -160,6 +162,7 @@ class Budgets:
     corpora: Mapping[str, Mapping[str, float]]
     tokens: Mapping[str, int]
     epochs: int
+    batch_size: int
     length: int
     answers: str
     head: str
@@ -206,7 +209,7 @@ def budgets(
     epochs = wanted = 0
     if rows:
         most, share = (MOST_EPOCHS, 1.0) if start else (20, FINETUNE_SHARE)
-        wanted = min(most, max(3, round(UPDATES * 16 / train_rows)))
+        wanted = min(most, max(3, round(UPDATES * BATCH_SIZE / train_rows)))
         row_tokens *= PADDED if writes else 1.0
         if rows.answers not in IN_PARTS:
             row_tokens = min(row_tokens, train_rows * _length(rows, shape))
@@ -243,6 +246,7 @@ def budgets(
         {kind: corpora[kind] for kind in kinds},
         rounded,
         epochs,
+        min(BATCH_SIZE, int(train_rows)),
         _length(rows, shape),
         rows.answers if rows else "label",
         _settings(rows, shape),
@@ -452,7 +456,7 @@ def _finetune(planned: Budgets) -> str:
     dataset: my_rows
     sequence_length: {planned.length}      # {long}
     head: {{{HEADS[planned.answers][0]}: {planned.head}}}{wide}
-    batch_size: 16
+    batch_size: {planned.batch_size}
     budget: {{epochs: {planned.epochs}}}
     optimizer: {{adamw: {{peak_learning_rate: {rate}, {planned.shape.schedule}}}}}
     select: {{metric: {by}, split: dev}}"""

@@ -225,6 +225,8 @@ def _proposal(
         if text := _contract(name, one):
             contract, files[f"suites/{name}.json"] = name, text
             told.append(_why_contract(name, one))
+        tolerance = (json.loads(text) if text else _default(one))["tolerance"]
+        told += _why_stop(name, one, tolerance)
         files[f"sources/{name}.yaml"] = _source_yaml(one, about.get(name, ""), contract, root)
     if general and not start:
         told.append(f"general text: {general} ({load_source(general).description})")
@@ -366,6 +368,20 @@ def _why_contract(name: str, one: Survey) -> str:
         f"{name}: {broken} of the records break the contract {default['name']!r}, which tolerates"
         f" {default['tolerance']:.0%}; suites/{name}.json tolerates more and quarantines them"
     )
+
+
+def _why_stop(name: str, one: Survey, tolerance: float) -> list[str]:
+    """What to say where more records will be quarantined than the contract tolerates."""
+    unread = sum(one.unread.values())
+    quarantined = unread + round(sum(one.breaking.values()) * one.records)
+    if quarantined <= tolerance * (one.records + unread):
+        return []
+    reasons = [*(f"{n:,} × {why}" for why, n in one.unread.items()), *one.breaking]
+    return [
+        f"{name}: a run will stop: {quarantined:,} of {one.records + unread:,} records would be"
+        f" quarantined ({listed(reasons, 5)}), where the contract tolerates {tolerance:.0%}; mend"
+        " or remove them, or give the source a contract that tolerates more"
+    ]
 
 
 def _default(one: Survey) -> dict[str, Any]:

@@ -101,6 +101,14 @@ def test_labels_of_two_types_are_refused_with_the_first_of_each(tmp_path: Path):
         _rows(path, label="label", answers="label")
 
 
+def test_a_label_that_no_training_row_has_is_told(tmp_path: Path):
+    for split, labels in (("train", LABELS[:2]), ("test", LABELS)):
+        lines = [f"{text},{labels[n % len(labels)]}" for n, text in enumerate(TEXTS)]
+        _write(tmp_path / f"{split}.csv", ["text,label", *lines])
+    (told,) = [said for said in _rows(str(tmp_path / "*.csv")).assumed if "will stop" in said]
+    assert "no training row has the label `idea`;" in told
+
+
 def test_the_language_and_the_encoding_of_chinese_are_found(tmp_path: Path):
     texts = [record["text"] for record in chinese(60)]
     found = survey("c", [_write(tmp_path / "c.txt", texts, "gb18030")], labelled=False)

@@ -249,6 +249,26 @@ def test_training_rows_without_a_label_are_told(tmp_path):
         propose([], rows, text="text", label="label")
 
 
+def test_rows_that_will_stop_a_run_are_told(tmp_path, capsys):
+    def told(without: int) -> str:
+        labels = ["" if n < without else "ab"[n % 2] for n in range(100)]
+        rows = "".join(f"{_TEXTS[n % len(_TEXTS)]} {n},{label}\n" for n, label in enumerate(labels))
+        (tmp_path / "t.csv").write_text("text,label\n" + rows)
+        _new(tmp_path / f"mine{without}", "--rows", str(tmp_path / "t.csv"))
+        return capsys.readouterr().out
+
+    stop = "a run will stop: 3 of 100 records would be quarantined (3 × no label), where the"
+    assert stop in " ".join(told(3).split())
+    assert "will stop" not in told(2)
+
+
+def test_a_batch_has_no_more_rows_than_there_are(tmp_path, monkeypatch):
+    file = _rows_file(tmp_path, [{"text": text} for text in _TEXTS[:10]])
+    assert len(_TEXTS) > 20
+    resolved = _resolved(_new(tmp_path / "mine", "--rows", file), monkeypatch)
+    assert resolved.stages[-1].batch_size == 8  # a tenth each is for dev and test
+
+
 def test_the_heads_of_first_recipes_answer_what_they_are_listed_under():
     for kind, (head, _) in HEADS.items():
         assert answers_name(head) == kind
