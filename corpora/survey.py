@@ -42,6 +42,7 @@ CHARACTERS_PER_TOKEN = 3.6  # in a script with spaces, with a few thousand piece
 DECIDING = 200  # dev rows that tell a lead of about .07 in accuracy
 MOST_SET_ASIDE = 0.3
 MANY = 20  # files, or parts of one, from which on each is a document
+MISSING = ("nan", "n/a", "na", "null", "none", "-")  # what labels that are none are written as
 LANGUAGES = ("en", "ru", "ar", "el", "hi", "he", "th", "ko", "zh", "ja")
 _SPLIT = re.compile(r"(?:^|[^a-z])(train(?:ing)?|dev|valid(?:ation)?|val|test)(?:[^a-z]|$)")
 # How a source may write spans; the first is the default.
@@ -183,12 +184,7 @@ def survey(
             )
         check_kinds(name, counted.kinds, counted.first_of_kind)
         check_names(name, counted.labels)
-        if counted.whole and (unseen := sorted(counted.evaluated - counted.trained)):
-            assumed.append(
-                "a run will stop: no training row has the label"
-                f" {listed([f'`{visible(label)}`' for label in unseen], 20)}; correct the dev and"
-                " test rows with it, or add training rows"
-            )
+        assumed += _doubts(counted)
         if (share := _set_aside(counted)) is not None:
             draft["set_aside"] = share
     median, long, long_answer = counted.lengths()
@@ -273,6 +269,26 @@ def _set_aside(counted: _Counted) -> float | None:
         return None
     share = round(min(DECIDING / train, MOST_SET_ASIDE), 2)
     return share if share > Source.model_fields["set_aside"].default else None
+
+
+def _doubts(counted: _Counted) -> Iterator[str]:
+    """What to say of labels that may be none, and of those that no training row has."""
+    missing = [
+        f"`{visible(label)}` {rows:,}"
+        for label, rows in counted.labels.most_common()
+        if label.strip().casefold() in MISSING and label in counted.trained
+    ]
+    if missing:
+        yield (
+            f"labels that look like missing values are classes of their own: {', '.join(missing)};"
+            " if they are none, empty their cells, and these rows are set aside"
+        )
+    if counted.whole and (unseen := sorted(counted.evaluated - counted.trained)):
+        yield (
+            "a run will stop: no training row has the label"
+            f" {listed([f'`{visible(label)}`' for label in unseen], 20)}; correct the dev and test"
+            " rows with it, or add training rows"
+        )
 
 
 def _as_name(source: Source, row: Row) -> tuple[str, ...]:

@@ -101,6 +101,15 @@ def test_labels_of_two_types_are_refused_with_the_first_of_each(tmp_path: Path):
         _rows(path, label="label", answers="label")
 
 
+def test_labels_that_look_like_missing_values_are_told(tmp_path: Path):
+    labels = ["N/A", "-", "bug", "idea", "nan", "-"]
+    lines = [f"{text},{labels[n % 6]}" for n, text in enumerate(TEXTS)]
+    (told,) = _rows(_write(tmp_path / "t.csv", ["text,label", *lines])).assumed[-1:]
+    assert "missing values are classes of their own: `-` 20, `N/A` 10, `nan` 10;" in told
+    found = _rows(_write(tmp_path / "t.csv", [NAMED[0], *NAMED[1]]))
+    assert not any("missing" in assumed for assumed in found.assumed)
+
+
 def test_a_label_that_no_training_row_has_is_told(tmp_path: Path):
     for split, labels in (("train", LABELS[:2]), ("test", LABELS)):
         lines = [f"{text},{labels[n % len(labels)]}" for n, text in enumerate(TEXTS)]
