@@ -282,20 +282,25 @@ def _right(where: str, values: Mapping[str, list], asked: Asked) -> tuple[str, s
     return found[0], "" if found[0].lower() in (*LABELS, *RIGHT) else how
 
 
-def headless(first: Sequence[str], records: Records) -> bool:
+def headless(first: Sequence[str], records: Records, asked: Asked) -> bool:
     """Whether a table has no header: its first row looks like the others.
 
     Args:
         first: The cells of the first row.
         records: The rows after it, by column number.
+        asked: What the user said; a column named by a cell of the first row makes it a header.
     """
-    if any(len(cell) > LONGEST_NAME or _is_number(cell) for cell in first):
-        return True
-    for number, cell in enumerate(first, start=1):
-        seen = {record.get(str(number)) for record in records}
+    numbers = [str(number) for number in range(1, len(first) + 1)]
+    names = {asked.text, asked.text_pair, asked.label, *asked.choices}.difference(numbers)
+    if not names.isdisjoint(first):
+        return False
+    for number, cell in zip(numbers, first, strict=True):
+        seen = {record.get(number) for record in records}
         if cell in seen and len(seen) <= max(2, len(records) // ROWS_PER_LABEL):
             return True
-    return False
+    if any(cell.lower() in (*TEXTS, *LABELS) for cell in first):
+        return False
+    return any(len(cell) > LONGEST_NAME or _is_number(cell) for cell in first)
 
 
 def _named(columns: Iterable[str]) -> str:

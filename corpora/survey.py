@@ -135,7 +135,10 @@ def survey(
         source, states, labelled, Asked(text, pair, label, answers, tuple(choices))
     )
     if said.get("columns") and said.get("format") != "conll":
-        assumed.append("the first row is data, not a header, so the columns were given names")
+        assumed.append(
+            "the first row is data, not a header, so the columns were given names; if it is one,"
+            " call its columns 'text' and 'label', or name one of them with --text or --label"
+        )
     if said.get("encoding"):
         assumed.append(f"the encoding is {said['encoding'].upper()}")
     assumed += guessed
@@ -390,7 +393,7 @@ def _shape(
         numbered = source.model_copy(update={"columns": tuple(numbers), "fields": Fields(text="1")})
         with _first(states) as content:  # in other files, too, the first row may be a header
             records = _values(reader(written, "")(content, numbered))
-        if headless(columns, records[1:]):
+        if headless(columns, records[1:], asked):
             chosen = roles(_where(states), records, labelled, asked)
             names = {getattr(chosen, role): role for role in ("text", "text_pair", "label")}
             said["columns"] = [names.get(number, f"column{number}") for number in numbers]

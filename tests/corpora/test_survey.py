@@ -45,6 +45,23 @@ def test_a_table_without_names_is_given_some(tmp_path: Path):
     assert any("first row" in assumed for assumed in found.assumed)
 
 
+def test_a_known_or_named_column_makes_a_header_of_long_cells_and_numbers(tmp_path: Path):
+    rows = [f"{text},{LABELS[n % 3]},{n % 5}" for n, text in enumerate(TEXTS)]
+    found = _rows(_write(tmp_path / "t.csv", ["Text,label,2024", *rows]))
+    assert found.source["fields"] == {"text": "Text", "label": "label"}
+    question = f"What did you like about our service{' so far' * 10}?"
+    path = _write(tmp_path / "t.csv", [f"{question},What was it?,2024", *rows])
+    found = _rows(path, label="2")
+    assert found.records == 61
+    assert any("if it is one, call its columns" in assumed for assumed in found.assumed)
+    found = _rows(path, label="What was it?")
+    assert found.source["fields"] == {"text": question, "label": "What was it?"}
+    assert (found.records, "columns" in found.source) == (60, False)
+    # Labels may be called what columns are.
+    rows = [f"{text},{['topic', 'question'][n % 2]}" for n, text in enumerate(TEXTS)]
+    assert _rows(_write(tmp_path / "t.csv", rows)).records == 60
+
+
 def test_json_lines_are_known_whatever_the_file_is_called(tmp_path: Path):
     lines = [json.dumps({"text": t, "intent": LABELS[n % 3]}) for n, t in enumerate(TEXTS)]
     for name in ("train.txt", "test.txt"):
