@@ -123,7 +123,8 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         text = words
     elif text is None:
         text, how = _text(where, others, (label, pair))
-        assumed += [how] if how else []
+        two = "; --pair COLUMN reads another as a second text" if labelled and not pair else ""
+        assumed += [how + two] if how else []
     if labelled and label is None:
         wanted = "spans" if words else asked.answers
         label, how = _label(where, values, (text, pair), wanted)
