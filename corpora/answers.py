@@ -42,6 +42,7 @@ _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
 )
 _LARGEST = float.fromhex("0x1.fffffep+127")  # in single precision, as heads compute
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
 # The keys of a span as Prodigy, Label Studio and doccano export it.
 _START, _END, _TYPE = ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type")
@@ -264,7 +265,8 @@ def number_of(value: Any) -> float:
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnusableError("not a number")
+        comma = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip())
+        raise UnusableError("not a number" + (" (a decimal comma? write 1.5)" if comma else ""))
     try:
         number = float(value)
     except OverflowError:

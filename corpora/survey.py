@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from corpora.answer_shapes import is_tagged
+from corpora.answer_shapes import STRANGE, is_tagged
 from corpora.answers import names_in, texts_in
 from corpora.archives import Content, contents
 from corpora.cleaning import clean
@@ -458,15 +458,22 @@ def _tagged_words(source: Source, states: Sequence[FileState]) -> tuple[list[str
 
 
 def _spelling(draft: Mapping[str, Any], states: Sequence[FileState]) -> Mapping[str, str]:
-    """What the source must say of the tags or the ends of spans for most rows to be readable."""
+    """What the source must say of the tags or the ends of spans for most rows to be readable.
 
-    def unread(said: Mapping[str, str]) -> int:
-        counted: Counter[str] = Counter()
-        for _ in islice(_texts(parse_source({**draft, **said}), states, counted), SAMPLE):
-            pass
-        return counted.total()
+    A few illegal tags do not make IOB2 IOB1, in which other spans begin.
+    """
 
-    return min(_SPELLINGS, key=unread)
+    def read(said: Mapping[str, str]) -> tuple[int, int]:
+        """The number of rows that can't be read, and of those that have spans."""
+        unread: Counter[str] = Counter()
+        rows = islice(_texts(parse_source({**draft, **said}), states, unread), SAMPLE)
+        spans = sum(row is not None and row.label != "[]" for _, row in rows)
+        return unread.total(), spans
+
+    unread, spans = read(_SPELLINGS[0])
+    best = min(_SPELLINGS, key=lambda said: read(said)[0])
+    usual = best.get("tag_scheme") == "iob1" and STRANGE * unread <= unread + spans
+    return _SPELLINGS[0] if usual else best
 
 
 def _sample(written: str, source: Source, states: Sequence[FileState]) -> list[Mapping[str, Any]]:

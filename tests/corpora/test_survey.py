@@ -218,6 +218,16 @@ def test_tagged_words_are_known_by_content_with_their_scheme(tmp_path, scheme: s
     assert (found.records, found.labels, found.unread) == (40, {"per": 80}, {})
 
 
+def test_a_few_illegal_tags_do_not_make_iob1(tmp_path: Path):
+    lines = [*_tagged("iob2"), "Ada NNP I-per", ""]
+    found = _rows(_write(tmp_path / "t.conll", lines))
+    assert "tag_scheme" not in found.source
+    assert (found.records, sum(found.unread.values())) == (40, 1)
+    # Where entities are rare, few rows are illegal.
+    lines = [*(f"word{n} NN O\n" for n in range(200)), "Ada NNP I-per", ""]
+    assert _rows(_write(tmp_path / "u.conll", lines)).source["tag_scheme"] == "iob1"
+
+
 def test_documents_of_tagged_words_stay_together(tmp_path: Path):
     path = _write(tmp_path / "t.txt", ["-DOCSTART- -X- O", "", *_tagged("iob2")])
     assert _rows(path).source["fields"]["group"] == "document"
@@ -313,9 +323,21 @@ def test_pairs_are_known_by_their_names(tmp_path: Path, first: str, second: str)
     assert (found.source["fields"], found.answers) == (fields, "label")
     assert any("are read as a pair" in assumed for assumed in found.assumed)
     assert "text_pair" not in _rows(path, text=first).source["fields"]
+    assert not any("--pair" in assumed for assumed in found.assumed)
     assert _rows(path, text=second, pair=first).source["fields"]["text_pair"] == first
     with pytest.raises(UnknownNameError, match="--pair"):
         _rows(path, pair="pear")
+
+
+def test_where_one_of_two_texts_is_taken_the_option_for_a_pair_is_told(tmp_path: Path):
+    rows = [f"{text}\t{text[:30]}\t{n % 2}" for n, text in enumerate(TEXTS)]
+    path = _write(tmp_path / "t.tsv", ["left\tright\tsame", *rows])
+    (told,) = [
+        assumed for assumed in _rows(path).assumed if "is taken from column 'left'" in assumed
+    ]
+    assert told.endswith("another: 'right'; --pair COLUMN reads another as a second text")
+    found = _rows(path, pair="right")
+    assert found.source["fields"]["text_pair"] == "right"
 
 
 def test_many_numbers_with_fractions_are_numbers_unless_the_user_says_labels(tmp_path: Path):
