@@ -354,7 +354,7 @@ def _text(where: str, values: Mapping[str, list], taken: Iterable[str | None]) -
     if not long:
         raise ContractViolation(
             f"{where}: no column looks like text. Columns: {_named(values)}. Name it with"
-            " --text COLUMN."
+            f" --text COLUMN.{_nested(values)}"
         )
     if "text" in long:
         return "text", ""
@@ -366,6 +366,16 @@ def _text(where: str, values: Mapping[str, list], taken: Iterable[str | None]) -
         return best, ""
     others = _named([name for name in long if name != best])
     return best, f"the text is taken from column {best!r}; --text selects another: {others}"
+
+
+def _nested(values: Mapping[str, list]) -> str:
+    """What to say of columns whose values are objects with fields of their own."""
+    nested = [
+        name for name, column in values.items() if any(isinstance(v, Mapping) for v in column)
+    ]
+    if not nested:
+        return ""
+    return f" Fields inside {_named(nested)} are not read; write them as fields of the row itself."
 
 
 def _label(
@@ -397,6 +407,7 @@ def _label(
             f"{where}: no label column found: expected one with {expected}. Columns:"
             f" {_named(values)}. Say which one is with --label COLUMN."
             + ("" if wanted else " For texts that are to be written, add --answers text.")
+            + _nested(values)
             if others
             else f"{where}: no label column found: there is only {_named(values)}. Text"
             " without labels goes to --corpus."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,12 +99,14 @@ def _found(
 def _matches(
     source: Source, pattern: str, places: list[Path], split: Split | None
 ) -> Iterator[FoundFile]:
-    pattern, _, members = pattern.partition("!")
+    members, expanded = "", os.path.expanduser(pattern)
+    if "!" in pattern and not any((place / expanded).is_file() for place in places):
+        pattern, _, members = pattern.partition("!")
+        expanded = os.path.expanduser(pattern)
     address = _ADDRESS.match(pattern)
     if address:
         yield from _addressed(source, pattern, address[1], split, members)
         return
-    expanded = os.path.expanduser(pattern)
     if os.path.isabs(expanded):
         candidates = [(Path(expanded), None)]
     else:
@@ -167,8 +170,13 @@ def _fixed_part(path: Path) -> Path:
 
 
 def _dangling(path: Path) -> str:
+    leads = "does not exist"
+    try:
+        path.stat()
+    except OSError as error:
+        leads = "leads back to it" if error.errno == errno.ELOOP else leads
     return (
-        f"{path}: expected a file, got a link to {os.readlink(path)}, which does not exist; "
+        f"{path}: expected a file, got a link to {os.readlink(path)}, which {leads}; "
         "restore the target or take the link away."
     )
 

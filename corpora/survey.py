@@ -144,9 +144,16 @@ def survey(
     assumed += guessed
     draft |= said
     if labelled and "fields" not in said:
+        folders = {Path(state.path).parent for state in states}
         raise ContractViolation(
             f"{_where(states)}: expected a table or JSON lines with a label column, got plain text."
             " Text without labels goes to --corpus."
+            + (
+                " Folders are not read as labels: write each file's text and label to a row of a"
+                " table."
+                if len(folders) > 1
+                else ""
+            )
         )
     if draft.get("answers") == "spans":
         written = _spelling(draft, states)
@@ -343,7 +350,7 @@ def _by_split(found: Sequence[FoundFile]) -> dict[str, list[str]] | None:
                 return None
             split = {"t": "train", "d": "dev", "v": "dev"}[told[1][0]]
             split = "test" if told[1] == "test" else split
-            member = name.partition("!")[2]
+            member = name[len(file.name) + 1 :]
             parts.setdefault(split, []).append(file.path + (f"!{member}" if member else ""))
     return {s: parts[s] for s in SPLITS if s in parts} if "train" in parts else None
 
@@ -368,6 +375,11 @@ def _shape(
     if labelled and written == "jsonl" and b'"paragraphs"' in head and b'"qas"' in head:
         usual = Asked("question", "context", "answers", "extract")
         return said | _fixed("squad", usual, {"id": "id", "group": "article"}, asked), ()
+    if written == "jsonl" and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+        raise ContractViolation(
+            f"{where}: expected one JSON object a line, got a JSON array. `jq -c '.[]' FILE` writes"
+            " its elements as lines."
+        )
     if written == "conll":
         raise ContractViolation(
             f"{where}: expected on each line a word and, in the last column, its tag, such as"
@@ -375,7 +387,7 @@ def _shape(
         )
     if written is None:
         more = " Give the file one of these, or write the source by hand."
-        raise ContractViolation(unknown_format(source, where) + more)
+        raise ContractViolation(unknown_format(source, where, more))
     if written == "text":
         written = _of_text(source, states)
         if written == "text":

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from corpora.archives import Content
     from corpora.files import FoundFile
 
+WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")  # of Excel and LibreOffice
+
 
 @dataclass(frozen=True, slots=True)
 class Raw:
@@ -120,10 +122,18 @@ def reader_files(source: Source, names: Iterable[str]) -> list[Path]:
     return [Path(__file__).with_name(f"{name}.py") for name in known]
 
 
-def unknown_format(source: Source, where: str) -> str:
-    """The message for a file whose name does not determine its format."""
+def unknown_format(source: Source, where: str, more: str = "") -> str:
+    """The message for a file whose name does not determine its format.
+
+    Args:
+        source: Its source.
+        where: The file.
+        more: What else may be done about it.
+    """
+    if where.lower().endswith(WORKBOOKS):
+        return f"source {source.name}: {where}: a workbook is not read; save it as CSV (UTF-8)."
     known = ", ".join(f"{suffix} ({name})" for suffix, name in sorted(_suffixes().items()))
     return (
         f"source {source.name}: {where}: its name does not tell the format; add 'format:' "
-        f"({', '.join(formats())}). Known suffixes: {known}."
+        f"({', '.join(formats())}). Known suffixes: {known}.{more}"
     )

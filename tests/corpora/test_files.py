@@ -36,6 +36,24 @@ def test_a_dangling_link_is_named_with_its_target(tmp_path: Path, corpus: Prepar
         assert str(tmp_path / "gone.jsonl") in str(caught.value)
 
 
+def test_links_in_a_circle_are_named_as_such(tmp_path: Path):
+    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    for pattern in (one, tmp_path, tmp_path / "*.txt"):
+        with pytest.raises(ContractViolation, match="which leads back to it"):
+            names(files=str(pattern))
+
+
+def test_a_file_may_have_the_mark_of_members_in_its_name(tmp_path: Path):
+    (tmp_path / "wow!.csv").write_text("text")
+    (found,) = find_files(source_of(files=str(tmp_path / "wow!.csv")))
+    assert (found.name, found.members) == ("wow!.csv", "")
+    (tmp_path / "wow").write_text("text")
+    (found,) = find_files(source_of(files=str(tmp_path / "wow!*.csv")))
+    assert (found.name, found.members) == ("wow", "*.csv")
+
+
 def test_folders_globs_and_files_are_found_in_one_settled_order(tmp_path: Path):
     for name in ("b/two.txt", "b/one.txt", "a.txt", "b/.hidden.txt", "c/deep/x.txt"):
         path = tmp_path / name

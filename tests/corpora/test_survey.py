@@ -92,6 +92,25 @@ def test_without_a_label_the_columns_and_the_option_are_named(tmp_path: Path):
         _rows(_write(tmp_path / "t.txt", TEXTS))
 
 
+def test_labels_that_are_folders_or_fields_of_fields_are_said_not_to_be_read(tmp_path: Path):
+    for label in LABELS:
+        (tmp_path / label).mkdir()
+        _write(tmp_path / label / "1.txt", TEXTS)
+    with pytest.raises(ContractViolation, match="Folders are not read as labels: write each"):
+        _rows(str(tmp_path))
+    lines = [json.dumps({"text": t, "by": {"label": LABELS[n % 3]}}) for n, t in enumerate(TEXTS)]
+    with pytest.raises(ContractViolation, match=r"no label .* Fields inside 'by' are not read"):
+        _rows(_write(tmp_path / "t.jsonl", lines))
+
+
+def test_names_of_files_that_tell_splits_may_have_the_mark_of_members(tmp_path: Path):
+    for split in ("train", "test"):
+        _write(tmp_path / f"wow!{split}.csv", [NAMED[0], *NAMED[1]])
+    found = _rows(str(tmp_path / "*.csv"))
+    assert found.source["files"]["test"] == [f"{tmp_path}/wow!test.csv"]
+    assert found.splits == {"train": 60, "test": 60}
+
+
 def test_of_several_labels_the_user_chooses_one(tmp_path: Path):
     lines = ["body,team,urgent", *(f"{t},{LABELS[n % 3]},{n % 2}" for n, t in enumerate(TEXTS))]
     path = _write(tmp_path / "t.csv", lines)
@@ -182,7 +201,14 @@ def test_what_excel_saves_where_the_comma_is_in_numbers_is_read(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "lines", "expected"),
     [
-        ("u.json", ["[1, 2]"], "expected one JSON object a line"),
+        (
+            "u.json",
+            ["[1, 2]"],
+            r"expected one JSON object a line, got a JSON array. `jq -c '.\[\]'",
+        ),
+        ("u.json", ["7"], "expected one JSON object a line"),
+        ("u.jsonl", ['{"m": {"text": "a longer text"}}'], r"Fields inside 'm' are not read; write"),
+        ("u.xlsx", ["x"], r"u\.xlsx: a workbook is not read; save it as CSV \(UTF-8\)\.$"),
         ("empty.csv", [], "expected rows below a header"),
         ("head.csv", ["number,body,queue"], "expected rows below a header"),
     ],
