@@ -119,12 +119,12 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     writes = asked.answers == "text" and label is None  # any other text may be the one to write
     if labelled and not words and not writes and text is None and pair is None:
         text, pair = _pair(others, label)
+    guessed = ""
     if text is None and words:
         text = words
     elif text is None:
-        text, how = _text(where, others, (label, pair))
-        two = "; --pair COLUMN reads another as a second text" if labelled and not pair else ""
-        assumed += [how + two] if how else []
+        text, guessed = _text(where, others, (label, pair))
+        assumed += [guessed] if guessed else []
     if labelled and label is None:
         wanted = "spans" if words else asked.answers
         label, how = _label(where, values, (text, pair), wanted)
@@ -155,6 +155,9 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         )
     if pair and asked.text_pair is None:
         assumed.append(f"{text!r} and {pair!r} are read as a pair; --text reads one column alone")
+    others = _lengths(values, (text, label, identity))
+    if guessed and not pair and others:
+        assumed.append(f"--pair COLUMN reads a second text: {_named(others)}")
     separator = separator_of(values[label]) if answers == "label_set" else None
     if separator:
         assumed.append(f"the labels in {label!r} are separated by {separator!r}")

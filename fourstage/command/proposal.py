@@ -373,10 +373,12 @@ def _why_contract(name: str, one: Survey) -> str:
 def _why_stop(name: str, one: Survey, tolerance: float) -> list[str]:
     """What to say where more records will be quarantined than the contract tolerates."""
     unread = sum(one.unread.values())
-    quarantined = unread + round(sum(one.breaking.values()) * one.records)
+    # Records without text are removed, not quarantined.
+    breaking = {why: share for why, share in one.breaking.items() if why != "text_present"}
+    quarantined = unread + round(sum(breaking.values()) * one.records)
     if quarantined <= tolerance * (one.records + unread):
         return []
-    reasons = [*(f"{n:,} × {why}" for why, n in one.unread.items()), *one.breaking]
+    reasons = [*(f"{n:,} × {why}" for why, n in one.unread.items()), *breaking]
     return [
         f"{name}: a run will stop: {quarantined:,} of {one.records + unread:,} records would be"
         f" quarantined ({listed(reasons, 5)}), where the contract tolerates {tolerance:.0%}; mend"
