@@ -262,6 +262,13 @@ def test_rows_that_will_stop_a_run_are_told(tmp_path, capsys):
     assert "will stop" not in told(2)
 
 
+def test_rows_without_text_stop_no_run(tmp_path, capsys):
+    texts = ["" if n % 5 < 2 else f"{_TEXTS[n % len(_TEXTS)]} {n}" for n in range(100)]
+    file = _rows_file(tmp_path, [{"text": text} for text in texts])
+    _new(tmp_path / "mine", "--rows", file)
+    assert "will stop" not in capsys.readouterr().out
+
+
 def test_a_batch_has_no_more_rows_than_there_are(tmp_path, monkeypatch):
     file = _rows_file(tmp_path, [{"text": text} for text in _TEXTS[:10]])
     assert len(_TEXTS) > 20
