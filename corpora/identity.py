@@ -10,7 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_NOT_WORD = re.compile(r"(?:[^\w ]|_)+")
+# Symbols that say something: weather, faces, hands, stars, ticks (U+2600 to 27BF), and emoji.
+_SYMBOLS = r"\u2600-\u27bf\U0001f000-\U0001faff"
+_SYMBOL = re.compile(f"[{_SYMBOLS}]")
+_NOT_WORD = re.compile(rf"(?:[^\w {_SYMBOLS}]|_)+")
 # The same for ASCII, ten times as fast: lowercase letters and digits; all else becomes a space.
 _ASCII = bytes(
     ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256)
@@ -26,9 +29,9 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def normal_form(text: str, markings: Sequence[str] = ()) -> str:
-    """Letters, digits and symbols only, of one width and case, with one space between words.
+    """Letters, digits and emoji only, of one width and case, with one space between words.
 
-    Symbols are those of Unicode's category So, emoji above all. Each is a word.
+    Each emoji, also each star or tick, is a word.
 
     Args:
         text: Any text.
@@ -46,14 +49,7 @@ def normal_form(text: str, markings: Sequence[str] = ()) -> str:
     # Case folding can undo the normal form (ΐ, for example), so it is applied once more.
     if not folded.isascii():
         folded = unicodedata.normalize("NFKC", folded)
-    return " ".join(_NOT_WORD.sub(_symbols, folded).split())
-
-
-def _symbols(between: re.Match[str]) -> str:
-    """The symbols in what is between two words, each a word of its own."""
-    if (marks := between[0]).isascii():
-        return " "
-    return f" {' '.join(mark for mark in marks if unicodedata.category(mark) == 'So')} "
+    return " ".join(_SYMBOL.sub(r" \g<0> ", _NOT_WORD.sub(" ", folded)).split())
 
 
 def marked_form(text: str, markings: Sequence[str]) -> str:
@@ -66,7 +62,7 @@ def marked_form(text: str, markings: Sequence[str]) -> str:
 def text_digest(text: str, normal: str, pair: str | None = None) -> str:
     """16 hex digits, equal for texts that differ only in punctuation and case.
 
-    A text without any letter, digit or symbol (a row of asterisks) is digested as it is.
+    A text without any letter, digit or emoji (a row of asterisks) is digested as it is.
     """
     state = hashlib.sha256((normal or text).encode())
     if pair is not None:

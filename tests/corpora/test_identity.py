@@ -43,11 +43,12 @@ def test_symbols_are_words_and_other_marks_are_none():
     assert normal_form("Fine👍, really!") == normal_form("fine 👍 really") == "fine 👍 really"
     assert normal_form("ok 👍") != normal_form("ok 👎")
     assert normal_form("★★☆").split() == ["★", "★", "☆"]
-    assert normal_form("“¿fine?”") == "fine"
+    assert normal_form("“¿fine?” │ © • ™") == "fine tm"
 
 
-@given(st.text(st.characters(exclude_categories=["So", "Cs"])))
-def test_the_digest_of_a_text_without_symbols_is_of_letters_and_digits(text: str):
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_the_digest_of_a_text_without_emoji_is_of_letters_and_digits(text: str):
+    text = re.sub(r"[\u2600-\u27bf\U0001f000-\U0001faff]", "", text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = " ".join(re.sub(r"(?:[^\w ]|_)+", " ", folded).split())
     assert text_digest(text, normal_form(text)) == text_digest(text, words)
