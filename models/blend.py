@@ -20,7 +20,7 @@ import numpy as np
 
 EQUAL = (0.5, 0.5)  # factors without rows to learn from
 DEVIATION = 0.5  # of the prior
-FAR = 3.0  # deviations from which on a number is not believed more, the further off it is
+TAIL = 3.0  # deviations from which on the loss of a number grows with its distance alone
 LARGEST = 5.0
 
 
@@ -75,5 +75,5 @@ def _of_sets(scores: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]
 def _of_numbers(scores: np.ndarray, numbers: np.ndarray) -> tuple[float, np.ndarray]:
     """Sum of Huber's losses, and its slope on the scores (rows, 1)."""
     error = scores - numbers[:, None]
-    slope = np.clip(error, -FAR, FAR)
+    slope = np.clip(error, -TAIL, TAIL)
     return float((slope * (error - slope / 2)).sum()), slope
