@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from corpora.survey import Survey
@@ -175,6 +175,7 @@ def budgets(
     text: Survey | None,
     rows: Survey | None,
     general: str | None,
+    language: str,
     minutes: float,
     home: Path,
     start: Shape | None = None,
@@ -185,6 +186,7 @@ def budgets(
         text: The corpus, if any.
         rows: The labelled rows, if any.
         general: Name of a source of general text, if one is available.
+        language: That of the texts; a network from nothing has a vocabulary for it.
         minutes: Minutes of the whole run.
         home: The home whose earlier stages tell the speed of this machine.
         start: The pre-trained network to start from, if any.
@@ -199,10 +201,12 @@ def budgets(
             f"--init: expected a network that writes, as the answers are texts; {start.family} does"
             f" not. These do: {', '.join(providing('generation'))}."
         )
-    shape = start or (LARGER_WRITER if writes else LARGER)
+    small, large = (SMALL_WRITER, LARGER_WRITER) if writes else (SMALL, LARGER)
+    pieces = vocabulary_size(language)
+    shape = start or replace(large, vocabulary=pieces)
     speed, measured = _speed(shape, home)
     if not start and seconds * speed < LARGER_FROM:
-        shape = SMALL_WRITER if writes else SMALL
+        shape = replace(small, vocabulary=pieces)
         speed, measured = _speed(shape, home)
     total = seconds * speed
     train_rows, row_tokens = _train(rows)

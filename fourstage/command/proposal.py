@@ -236,9 +236,10 @@ def _proposal(
         told.append(
             f"general text: none in {language!r} on this machine, so stage general {first}{also}"
         )
-    planned = budgets(found.get(TEXT), found.get(ROWS), general, minutes, home(), start)
     written = found[ROWS].source.get("answer_language", language) if ROWS in found else language
     largest = max(language, written, key=vocabulary_size)
+    text, rows = found.get(TEXT), found.get(ROWS)
+    planned = budgets(text, rows, general, largest, minutes, home(), start)
     files["recipes/first.yaml"] = first_recipe(planned, largest)
     return Proposal(files, (*told, *planned.told))
 

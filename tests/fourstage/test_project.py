@@ -18,6 +18,7 @@ from fourstage.command.first_recipe import HEADS, LEAST_GENERAL, SMALL, budgets
 from fourstage.command.project import FOLDERS, make_project
 from fourstage.command.proposal import other_columns, propose
 from fourstage.errors import ContractViolation, RecipeError
+from fourstage.recipe.from_nothing import vocabulary_size
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
@@ -224,7 +225,17 @@ def test_a_network_that_cannot_write_is_refused_for_texts_that_are_to_be_written
     with pytest.raises(
         RecipeError, match=r"--init: expected a network that writes.*roformer does not"
     ):
-        budgets(None, found, None, 10.0, tmp_path, reads)
+        budgets(None, found, None, "en", 10.0, tmp_path, reads)
+
+
+def test_the_speed_told_is_that_of_the_vocabulary_written(tmp_path):
+    said = {
+        language: budgets(None, None, None, language, 10.0, tmp_path) for language in ("en", "zh")
+    }
+    assert {name: each.shape.vocabulary for name, each in said.items()} == {
+        name: vocabulary_size(name) for name in said
+    }
+    assert said["en"].told != said["zh"].told
 
 
 def test_the_margin_is_that_of_the_dev_rows_that_training_rows_become(tmp_path, monkeypatch):
