@@ -97,9 +97,9 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
 def delimiter_of(first: Sequence[str], delimiter: str, quoted: bool = True) -> str:
     """The delimiter actually used where a comma is expected.
 
-    It is the one of comma, ``;``, tab and ``|`` by which most records are as wide as the first: a
-    comma if it is as good, else the most frequent in the first. Excel writes ``;`` in many
-    countries, databases write tabs and bars.
+    It is the one of comma, ``;``, tab and ``|`` by which most records are as wide as the first; of
+    those that are as good the comma, else the one with the widest first record. Excel
+    writes ``;`` in many countries, databases write tabs and bars.
 
     Args:
         first: The first lines; the last record may be cut.

@@ -35,14 +35,20 @@ def macro_f1(answers: list[str]) -> float:
     return scores(Label(), DEV.answers, answers, ["macro_f1"])["macro_f1"]
 
 
-def counted() -> np.ndarray:
-    """The scores of the dev rows by the wide part, with no network."""
+def counting() -> tuple[wide_rows.WideRows, WidePart]:
+    """How rows are counted, and a wide part that has learned."""
     head = SequenceClassification(Context(tokenizer(), 32, NAMES, TRAIN), wide=True)
     assert head.wide is not None
     layer = WidePart(2)
     layer.build()
     layer.learn(head.wide.machine)
-    return head.wide.scores(layer, DEV)
+    return head.wide, layer
+
+
+def counted() -> np.ndarray:
+    """The scores of the dev rows by the wide part, with no network."""
+    rows, layer = counting()
+    return np.asarray(layer(rows.features(DEV, np.arange(len(DEV)))))
 
 
 def counting_alone() -> list[str]:
@@ -50,10 +56,16 @@ def counting_alone() -> list[str]:
     return [NAMES[i] for i in counted().argmax(axis=1)]
 
 
-def test_what_is_read_of_the_kernel_at_once_changes_no_score(monkeypatch):
-    at_once = counted()
-    monkeypatch.setattr(wide_rows, "_MOST", 1)
-    np.testing.assert_allclose(counted(), at_once, rtol=1e-5, atol=1e-6)
+def test_read_by_as_many_rows_as_fit_in_memory_scores_are_those_of_all_at_once(monkeypatch):
+    rows, layer = counting()
+    read, own = [], layer._counted
+    monkeypatch.setattr(wide_rows, "_MOST", 1)  # of one row
+    monkeypatch.setattr(
+        layer, "_counted", lambda ids, counts: read.append(len(ids)) or own(ids, counts)
+    )
+    scores = rows.scores(layer, DEV)
+    assert read == [1] * len(DEV)
+    np.testing.assert_allclose(scores, counted(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
