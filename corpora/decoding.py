@@ -174,15 +174,12 @@ def _line_safe(encoding: str) -> bool:
 
 
 def _refuse_binary(content: Content, encoding: str, head: bytes) -> None:
-    for bom, name in _BOMS:
-        if head.startswith(bom) and not codecs.lookup(encoding).name.startswith(
-            ("utf-16", "utf-32")
-        ):
-            raise ContractViolation(_other(content, encoding, 1, name))
+    wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    if not wide and (marked := marked_encoding(head)):
+        raise ContractViolation(_other(content, encoding, 1, marked))
     for magic, what in _MAGIC:
         if head.startswith(magic):
             raise ContractViolation(f"{content.where}: expected text, got {what}.")
-    wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
     position = -1 if wide else head[:8192].find(b"\0")
     if position >= 0:
         raise ContractViolation(
@@ -218,11 +215,15 @@ def _decodes(data: bytes, encoding: str) -> bool:
     return True
 
 
+def marked_encoding(head: bytes) -> str | None:
+    """The encoding that a byte order mark of UTF-16 or UTF-32 names."""
+    return next((name for mark, name in _BOMS if head.startswith(mark)), None)
+
+
 def encoding_of(head: bytes) -> str:
     """UTF-8 if it fits the beginning of a file, else a plausible encoding."""
-    for mark, name in _BOMS:
-        if head.startswith(mark):
-            return name
+    if marked := marked_encoding(head):
+        return marked
     try:
         codecs.getincrementaldecoder("utf-8")("strict").decode(head)
     except UnicodeDecodeError:

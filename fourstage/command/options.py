@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
+from pathlib import Path
 from typing import Any
 
 from corpora.answer_shapes import KINDS
@@ -37,6 +38,22 @@ def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
         "--smoke",
         action="store_true",
         help="quick trial: size tiny, at most 20 steps per stage, embedded text, model NAME-smoke",
+    )
+
+
+def add_input(parser: ArgumentParser, required: bool = False) -> None:
+    """``--input FILE --encoding NAME``, rows of a file."""
+    parser.add_argument(
+        "--input",
+        type=Path,
+        required=required,
+        metavar="FILE",
+        help="rows in csv, tsv, jsonl or parquet, any number",
+    )
+    parser.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="of --input, such as gb18030; by default UTF-8, or what a byte order mark names",
     )
 
 

@@ -30,11 +30,15 @@ class FileWriter(Protocol):
         ...
 
 
-def read_rows(file: Path) -> Iterator[list[Row]]:
+def read_rows(file: Path, encoding: str | None = None) -> Iterator[list[Row]]:
     """The rows of a file, in batches, by column.
 
+    Args:
+        file: In csv, tsv, jsonl or parquet.
+        encoding: Of its text; by default UTF-8, or what a byte order mark names.
+
     Raises:
-        RecipeError: Its suffix does not name a format.
+        RecipeError: Its suffix does not name a format, or the encoding is none.
         ContractViolation: It cannot be read; the message names the line.
     """
     suffix = _suffix(file, "--input")
@@ -46,17 +50,20 @@ def read_rows(file: Path) -> Iterator[list[Row]]:
                 for batch in table.iter_batches(BATCH):
                     yield batch.to_pylist()
             return
-        # Excel writes a byte order mark.
-        with open(file, encoding="utf-8-sig", newline="") as stream:
+        with open(file, encoding=encoding or _marked(file), newline="") as stream:
             rows = _objects(stream) if suffix in LINES else _cells(stream, DELIMITERS[suffix])
             yield from _batches(rows)
+    except LookupError as error:
+        raise RecipeError(f"--encoding: {error}; utf-8 and gb18030 are encodings") from error
     except UnicodeDecodeError as error:
-        raise ContractViolation(f"{file}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+        raise ContractViolation(_otherwise(file, encoding or "UTF-8", error)) from error
     except (csv.Error, ValueError) as error:  # pyarrow's are among them
         raise ContractViolation(f"{file}: {str(error).splitlines()[0][:200]}") from error
 
 
-def read_texts(file: Path, columns: Sequence[str]) -> Iterator[list[tuple[Row, list[str]]]]:
+def read_texts(
+    file: Path, columns: Sequence[str], encoding: str | None = None
+) -> Iterator[list[tuple[Row, list[str]]]]:
     """The rows of a file, in batches, each with its texts; a missing one is empty.
 
     A list, as JSON lines and Parquet may have, is as many texts.
@@ -64,30 +71,34 @@ def read_texts(file: Path, columns: Sequence[str]) -> Iterator[list[tuple[Row, l
     Args:
         file: As for `read_rows`.
         columns: The columns with the texts.
+        encoding: As for `read_rows`.
 
     Raises:
         UnknownNameError: There is no such column.
     """
-    for rows in read_rows(file):
+    for rows in read_rows(file, encoding):
         for column in columns:
             if column not in rows[0]:
                 raise UnknownNameError(str(file), column, "a column of it", rows[0])
         yield [(row, [t for name in columns for t in _texts(row.get(name))]) for row in rows]
 
 
-def read_one_text(file: Path, column: str) -> Iterator[list[tuple[Row, str]]]:
+def read_one_text(
+    file: Path, column: str, encoding: str | None = None
+) -> Iterator[list[tuple[Row, str]]]:
     """The rows of a file, in batches, each with its only text; a missing one is empty.
 
     Args:
         file: As for `read_rows`.
         column: The column with the text.
+        encoding: As for `read_rows`.
 
     Raises:
         UnknownNameError: There is no such column.
         ContractViolation: A cell is a list of more texts than one, or of none.
     """
     number = 0
-    for batch in read_texts(file, [column]):
+    for batch in read_texts(file, [column], encoding):
         found = []
         for row, texts in batch:
             number += 1
@@ -130,6 +141,23 @@ def written(file: Path, more: Mapping[str, type]) -> Iterator[FileWriter]:
 def named(row: Row, number: int) -> Row:
     """What a row is known by: its id, or its number in the file."""
     return {"id": row["id"]} if "id" in row else {"row": number}
+
+
+def _marked(file: Path) -> str:
+    from corpora.decoding import marked_encoding
+
+    with open(file, "rb") as stream:
+        return marked_encoding(stream.read(4)) or "utf-8-sig"
+
+
+def _otherwise(file: Path, encoding: str, error: UnicodeDecodeError) -> str:
+    """What to do with a file that is not in an encoding."""
+    from corpora.decoding import SAMPLE_BYTES, named_encoding
+
+    with open(file, "rb") as stream:
+        name = named_encoding(stream.read(SAMPLE_BYTES))
+    reads = f"reads as {name.upper()}: --encoding {name}" if name else "save it as UTF-8"
+    return f"{file}: not {encoding} ({error.reason}); {reads}"
 
 
 def _texts(value: object) -> list[str]:

@@ -11,7 +11,7 @@ from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
 from fourstage.command.row_files import SUFFIXES, read_one_text, read_rows, read_texts, written
 from fourstage.command.verbs.predict import _counted, _told
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, RecipeError
 
 
 def told(*words: str, capsys: pytest.CaptureFixture) -> tuple[int, str]:
@@ -124,6 +124,23 @@ def test_a_comma_in_numbers_makes_programs_write_something_else(tmp_path: Path, 
     file = tmp_path / "rows.csv"
     file.write_text("id;review\n1;good, really\n".replace(";", parts), "utf-8-sig")
     assert list(read_rows(file)) == [[{"id": "1", "review": "good, really"}]]
+
+
+def test_a_file_in_another_encoding_is_read_as_what_it_is(tmp_path: Path):
+    file = tmp_path / "rows.csv"
+    review = "送餐很快，味道也不错，就是份量少了一点，下次还会再来。"
+    text = f"编号,评论\n1,{review}\n"
+    rows = [[{"编号": "1", "评论": review}]]
+    for marked in ("utf-8-sig", "utf-16", "utf-32"):
+        file.write_bytes(text.encode(marked))
+        assert list(read_rows(file)) == rows
+    file.write_bytes(text.encode("gb18030"))
+    with pytest.raises(ContractViolation, match=r"not UTF-8 .*; reads as GB18030: --encoding gb"):
+        list(read_rows(file))
+    assert list(read_rows(file, "gb18030")) == rows
+    for wrong in ("gb18031", "rot13"):
+        with pytest.raises(RecipeError, match=f"--encoding: .*{wrong}.*; utf-8 and gb18030 are"):
+            list(read_rows(file, wrong))
 
 
 def test_a_name_in_the_header_may_have_lines(tmp_path: Path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from fourstage.command.options import add_json, add_recipe
+from fourstage.command.options import add_input, add_json, add_recipe
 from fourstage.command.output import only_results, print_line
 from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError
@@ -19,13 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_recipe(parser)
     parser.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
-    parser.add_argument(
-        "--input",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="rows in csv, tsv, jsonl or parquet, any number",
-    )
+    add_input(parser, required=True)
     parser.add_argument(
         "--column", required=True, metavar="NAME", help="the column of --input with the texts"
     )
@@ -48,7 +42,7 @@ def handle(options: Namespace) -> int:
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
     check_new(options.output, options.force)
-    batches = read_one_text(options.input, options.column)
+    batches = read_one_text(options.input, options.column, options.encoding)
     first = next(batches, [])  # before the network is loaded, to report a wrong file at once
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
 

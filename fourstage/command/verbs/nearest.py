@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fourstage.command.options import add_json
+from fourstage.command.options import add_input, add_json
 from fourstage.command.output import ONE_CELL, only_results, print_cells, print_table
 from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError, did_you_mean
@@ -30,12 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="TEXT",
         help="the text to compare with; without --input a word, of a model with one vector a word",
     )
-    parser.add_argument(
-        "--input",
-        type=Path,
-        metavar="FILE",
-        help="rows in csv, tsv, jsonl or parquet, any number",
-    )
+    add_input(parser)
     parser.add_argument("--column", metavar="NAME", help="the column of --input with the texts")
     parser.add_argument(
         "--analogy",
@@ -71,7 +66,7 @@ def _texts(options: Namespace) -> int:
     """
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
-    batches = read_one_text(options.input, options.column)
+    batches = read_one_text(options.input, options.column, options.encoding)
     first = next(batches, [])  # before the model is loaded, to report a wrong file at once
     make_home()
     with only_results(options.json, "nearest") as print_object:

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from fourstage.command.options import add_json
+from fourstage.command.options import add_input, add_json
 from fourstage.command.output import only_results, print_cells
 from fourstage.command.row_files import BATCH, Row, named, read_texts, written
 from fourstage.errors import RecipeError
@@ -40,9 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="texts, or with tabs between them pairs, a text and its choices, or texts and the path"
         " of their picture; by default the lines of standard input",
     )
-    parser.add_argument(
-        "--input", type=Path, metavar="FILE", help="rows in csv, tsv, jsonl or parquet, any number"
-    )
+    add_input(parser)
     parser.add_argument(
         "--column",
         metavar="NAME",
@@ -105,7 +103,7 @@ def _check(options: Namespace) -> None:
             f"--pictures: expected a folder, got {options.pictures}; unpack an archive first"
         )
     if options.input is None:
-        for name in ("column", "output"):
+        for name in ("column", "output", "encoding"):
             if getattr(options, name) is not None:
                 raise RecipeError(f"--{name} needs --input FILE, which is missing")
         return
@@ -126,7 +124,7 @@ def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
         while batch := [({}, [text]) for text in islice(texts, BATCH)]:
             yield batch
         return
-    for batch in read_texts(options.input, options.column):
+    for batch in read_texts(options.input, options.column, options.encoding):
         if taken := {LABEL, SCORE, ERROR} & set(batch[0][0]):
             raise RecipeError(
                 f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
