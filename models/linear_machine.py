@@ -13,13 +13,14 @@ factor, since nothing else says how often it is there.
 
 A machine is all but sure of the rows it was fitted to. The logits of a training row are therefore
 those of a machine that was fitted without any row of the same text. One factor makes logits of
-margins: that under which these fit the answers best.
+margins: that under which these fit the answers best. Each answer is softened by one more row of
+every label, without which a few rows, all right, would take the largest factor.
 
 Reference:
     Joachims 1998, ECML; r_n: Wang and Manning 2012, "Baselines and Bigrams", 2.3 (there x is 0 or
     1, here TF-IDF); Wolpert 1992, Neural Networks 5 (stacked generalisation); the factor: Guo et
     al. 2017, arXiv 1706.04599, 4.2 (temperature), of sets factor and offset: Platt 1999, here on
-    held-out training rows.
+    held-out training rows; the softened answers: Platt's 2.2, here for N labels.
 """
 
 from __future__ import annotations
@@ -266,8 +267,12 @@ def _platt(margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
         known = own >= 0
         there, number = np.count_nonzero(own == 1), np.count_nonzero(known)
         if 0 < there < number:
+            yes, no = (there + 1) / (there + 2), 1 / (number - there + 2)
+            softened = np.where(own[known] == 1, yes, no)
+            weights = np.concatenate([softened, 1 - softened])
+            twice, is_there = np.tile(margins[known, label], 2)[:, None], np.repeat([1, 0], number)
             with threadpool_limits(limits=1):
-                fitted = LogisticRegression(C=_UNBOUND).fit(margins[known, label, None], own[known])
+                fitted = LogisticRegression(C=_UNBOUND).fit(twice, is_there, weights)
             factor[label] = np.clip(fitted.coef_[0, 0], *FACTORS)
             offset[label] = _offset(factor[label] * margins[known, label], int(there))
         else:
@@ -289,7 +294,7 @@ def factor_of(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """The factor on margins under which their softmax has the smallest cross-entropy; offset 0.
 
     Args:
-        margins: (rows, N).
+        margins: (rows, N); -inf for a label that a row can't have.
         labels: (rows,) from 0 to N - 1, -1 for none.
     """
     from scipy.optimize import minimize_scalar
@@ -297,11 +302,15 @@ def factor_of(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
 
     known = np.flatnonzero(labels >= 0)
     own = margins[known]
+    there = np.isfinite(own)
     right = own[np.arange(len(known)), labels[known]]
+    number = there.sum(axis=1)
+    share = number / (len(known) + number)  # of the answer that falls on all labels alike
+    softened = (1 - share) * right + share * own.mean(axis=1, where=there)
 
     def loss(log_factor: float) -> float:
         factor = np.exp(log_factor)
-        return float((logsumexp(factor * own, axis=1) - factor * right).mean())
+        return float((logsumexp(factor * own, axis=1) - factor * softened).mean())
 
     found: Any = minimize_scalar(loss, bounds=np.log(FACTORS), method="bounded")
     return float(np.exp(found.x)), 0.0

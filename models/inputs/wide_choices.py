@@ -84,7 +84,8 @@ class WideChoices(WideRows):
         of_row = [groups[row] for row in row_of.tolist()]
         both = learned(counts, is_right[own.there], 2, of_row, KINDS, self.alike(own, counts))
         unseen = own.by_row(both.unseen[:, 1], LEFT_OUT)
-        factor = np.float32(factor_of(unseen, right)[0])
+        margins = np.where(unseen > LEFT_OUT, unseen, -np.inf)
+        factor = np.float32(factor_of(margins, right)[0])
         assert both.alike is not None, "a row of choices is a row of pairs"
         return replace(
             both,

@@ -95,13 +95,39 @@ def test_training_rows_are_judged_by_machines_that_have_not_seen_their_text():
 def test_the_factor_makes_the_unseen_logits_the_best_probabilities():
     counts, answers = rows(300, 3)
     machine = learned(counts, answers, 3, range(300))
+    # As if each row were there 300 times with its label, and once with every label.
+    softened = (300 * np.eye(3)[answers] + 1) / 303
 
     def loss(factor: float) -> float:
         logits = factor * machine.unseen.astype(np.float64)
         log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return -log_shares[np.arange(300), answers].mean()
+        return -(softened * log_shares).sum(axis=1).mean()
 
     assert all(loss(1.0) < loss(factor) for factor in (0.8, 0.95, 1.05, 1.25))
+
+
+@pytest.mark.parametrize("of_sets", [False, True])
+def test_few_rows_that_are_all_right_do_not_make_it_sure(of_sets: bool):
+    for number, surest in ((12, 0.94), (200, 0.996)):
+        answers = np.arange(number) % 2
+        counts = csr_matrix(np.where(np.arange(BUCKETS) % 2 == answers[:, None], 1.0, 0.0))
+        labels = np.eye(2, dtype=int)[answers] if of_sets else answers
+        unseen = learned(counts, labels, 2, range(number)).unseen.astype(np.float64)
+        assert np.array_equal(unseen.argmax(axis=1), answers)
+        shares = np.exp(unseen) / np.exp(unseen).sum(axis=1, keepdims=True)
+        if of_sets:
+            shares = 1 / (1 + np.exp(-unseen))
+        assert 0.85 < shares.max() < surest
+
+
+def test_a_label_that_a_row_cannot_have_does_not_count():
+    margins = np.random.default_rng(0).normal(size=(50, 3))
+    labels = margins[:, :2].argmax(axis=1)
+    labels[::4] = 1 - labels[::4]
+    margins[:, 2] = -np.inf
+    factor, _ = linear_machine.factor_of(margins, labels)
+    assert factor == linear_machine.factor_of(margins[:, :2], labels)[0]
+    assert 0.2 < factor < 5
 
 
 def test_the_same_rows_give_the_same_bits_and_stay_as_they_are():

@@ -61,11 +61,15 @@ def test_a_choice_that_is_like_the_text_is_chosen_by_counting_alone():
 
 def test_the_factor_fits_the_softmax_over_each_rows_own_choices():
     unseen = head_of(TRAIN).wide.machine.unseen[..., 0].astype(np.float64)
-    right = right_of(TRAIN)
+    there, right = unseen > LEFT_OUT / 2, right_of(TRAIN)
+    # As if each row were there 80 times with its choice, and once with every choice that it has.
+    softened = 80 * (np.arange(unseen.shape[1]) == right[:, None]) + there
+    softened = softened / softened.sum(axis=1, keepdims=True)
 
     def loss(factor: float) -> float:
-        powers = np.where(unseen > LEFT_OUT / 2, np.exp(factor * unseen), 0.0)
-        return -np.log(powers[np.arange(80), right] / powers.sum(axis=1)).mean()
+        powers = np.where(there, np.exp(factor * unseen), 0.0)
+        shares = np.where(there, powers, 1.0) / powers.sum(axis=1, keepdims=True)
+        return -(softened * np.log(shares)).sum(axis=1).mean()
 
     assert all(loss(1.0) < loss(factor) for factor in (0.8, 0.95, 1.05, 1.25))
     assert (unseen.argmax(axis=1) == right).mean() > 0.6
