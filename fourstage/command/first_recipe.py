@@ -47,6 +47,9 @@ SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from 
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # fixed seconds of a run
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
+# Microseconds of counting n-grams beside the network, and for the cheap baseline: a token of a
+# training row, and for each label beyond two that is told from the others.
+COUNTED_TOKEN, COUNTED_LABEL = 100.0, 18.0
 LEAST_ADAPTED = 200_000  # tokens of its own text that a pre-trained network should read, or none
 LEAST_GENERAL = 1_000_000  # tokens that such a network needs to learn which tokens co-occur
 MOST_PASSES = 20  # over a text; new masks make later passes useful
@@ -194,7 +197,8 @@ def budgets(
     Raises:
         RecipeError: The answers are to be written, and the network that is given can't write.
     """
-    seconds = max(60.0, TRAINING_SHARE * (60 * minutes - OVERHEAD))
+    counting = _counting(rows)
+    seconds = max(60.0, TRAINING_SHARE * (60 * minutes - OVERHEAD - counting))
     writes = rows is not None and rows.answers == "text"
     if start and writes and "generation" not in provided(start.family):
         raise RecipeError(
@@ -235,6 +239,11 @@ def budgets(
             does = "learns to write the answers only; with --corpus it reads text first"
     fast = f"{speed:,.0f} tokens/s ({source})"
     told = [f"network: {shape.name}, {fast}; in {minutes:g} minutes it {does}"]
+    if counting > 15 * minutes:
+        told.append(
+            f"counting n-grams of {train_rows:,.0f} rows takes about {counting / 60:.0f} minutes,"
+            " once; limits.minutes does not end it"
+        )
     if kinds and not start and rounded[kinds[0]] < LEAST_GENERAL:
         needed = math.ceil(minutes * LEAST_GENERAL / max(rounded[kinds[0]], 1))
         why = (
@@ -490,6 +499,15 @@ def _train(rows: Survey | None) -> tuple[float, float]:
         return 1.0, 1.0
     share = rows.splits["train"] / rows.records if rows.splits else SPLIT_SHARE
     return max(1.0, share * rows.records), max(1.0, share * rows.tokens)
+
+
+def _counting(rows: Survey | None) -> float:
+    """Seconds that n-grams of the training rows take to be counted and learned from."""
+    if rows is None or "wide" not in HEADS[rows.answers][1]:
+        return 0.0
+    _, tokens = _train(rows)
+    told_apart = len(rows.labels) - 2 if rows.answers in ("label", "label_set") else 0
+    return 1e-6 * tokens * (COUNTED_TOKEN + COUNTED_LABEL * max(0, told_apart))
 
 
 def _enough(text: Survey | None) -> bool:

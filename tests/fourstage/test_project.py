@@ -238,6 +238,20 @@ def test_the_speed_told_is_that_of_the_vocabulary_written(tmp_path):
     assert said["en"].told != said["zh"].told
 
 
+def test_counting_many_rows_takes_minutes_that_are_told_and_not_spent_twice(tmp_path):
+    (tmp_path / "t.csv").write_text("text,label\n" + "".join(f"{t},a\n{t},b\n" for t in _TEXTS))
+    few = survey("r", [str(tmp_path / "t.csv")], labelled=True)
+    many = replace(few, tokens=8_000_000, records=100_000)
+    of_labels = replace(many, labels={f"{n}": 10_000 for n in range(10)})
+    of_spans = replace(of_labels, answers="spans")  # beside which nothing is counted
+    few, many, spans, labels = (
+        budgets(None, rows, None, "en", 60.0, tmp_path) for rows in (few, many, of_spans, of_labels)
+    )
+    assert not any("counting" in line for each in (few, many, spans) for line in each.told)
+    assert "counting n-grams of 80,000 rows takes about 26 minutes, once; " in labels.told[1]
+    assert labels.tokens["task"] < 0.8 * spans.tokens["task"]
+
+
 def test_the_margin_is_that_of_the_dev_rows_that_training_rows_become(tmp_path, monkeypatch):
     for name in ("train", "test"):
         rows = "".join(f"{text} {n} {name},{n % 2}\n" for n in range(10) for text in _TEXTS)
