@@ -27,6 +27,7 @@ from corpora.identity import marked_form, normal_form, text_digest
 from corpora.labels import check_kinds, check_names, check_seen
 from corpora.near_duplicates import NearDuplicates
 from corpora.pictures import KnownPicture, read_pictures
+from corpora.prepared import GROUPS
 from corpora.profile import measure
 from corpora.reading import read_rows
 from corpora.regions import NoRegionsError
@@ -150,7 +151,7 @@ class DatasetWriter:
         self._details: dict[str, Any] = {}
 
     def write(self, snapshot: Snapshot) -> Counts:
-        """Write the rows, labels, profile, rejections and counts.
+        """Write the rows, labels, profile, rejections and counts; and groups, if there are some.
 
         Raises:
             ContractViolation: Files, labels or overlap break a rule.
@@ -174,6 +175,8 @@ class DatasetWriter:
                     duplicates = self._left(duplicates, splits, gone)
                 labels = self._check_splits(splits, gone, ledger)
                 kept = self._finish(spool, splits, gone, duplicates)
+                if self._source.fields.group is not None:
+                    self._write_groups(gone)
                 ledger.counts.details = self._details
                 ledger.finish(kept)
         finally:
@@ -635,6 +638,13 @@ class DatasetWriter:
             for split in SPLITS
         }
         return kept
+
+    def _write_groups(self, gone: set[int]) -> None:
+        """Write a digest of each row's group, by id."""
+        groups = {
+            row.id: row.key[-16:] for number, row in enumerate(self._rows) if number not in gone
+        }
+        write_atomically(self._folder / GROUPS, json.dumps(groups, indent=0) + "\n")
 
     def _languages(
         self, spool: Path, splits: list[Split], gone: set[int]

@@ -100,8 +100,9 @@ def prepare_dataset(
 ) -> Counts:
     """Write ``rows.arrow``, ``labels.json`` and what `prepare_corpus` writes, except documents.
 
-    A split that the source does not list is carved out of train by hash. Rows of one group, and
-    near duplicates, stay on one side.
+    If the source names groups, also ``groups.json``, with the group of each row. A split that the
+    source does not list is carved out of train by hash. Rows of one group, and near duplicates,
+    stay on one side.
 
     Args:
         source: The dataset.

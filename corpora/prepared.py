@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import pyarrow
 
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
+GROUPS = "groups.json"  # where the source names groups: what the rows of one group share, by id
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ def prepared_rows(folder: Path) -> Iterator[PreparedRow]:
         choices = (each and tuple(each) for each in batch.column("choices").to_pylist())
         columns = (batch.column(name).to_pylist() for name in names)
         yield from map(PreparedRow, *columns, choices, batch.column("picture").to_pylist())
+
+
+def prepared_groups(folder: Path) -> dict[str, str]:
+    """The group of each row of a prepared dataset, by id; empty if its source names none."""
+    path = folder / GROUPS
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _record_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corpora.identity import normal_form, text_digest
+from corpora.prepared import GROUPS, prepared_groups
 from corpora.splits import position
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare
@@ -185,6 +186,17 @@ def test_copies_near_copies_and_groups_stay_on_one_side(tmp_path: Path, dataset:
         sides["text " + record["text"].lower()].add(splits[record["id"]])
     assert all(len(side) == 1 for side in sides.values())
     assert set(splits.values()) == {"train", "dev", "test"}
+    named = {record["id"]: record["g"] for record in records}
+    groups = prepared_groups(prepared.folder)
+    assert list(groups) == [row["id"] for row in prepared.table()]
+    pairs = {(named[row], group) for row, group in groups.items()}
+    assert len(pairs) == len({group for _, group in pairs}) == len({named[row] for row in groups})
+
+
+def test_without_groups_there_is_no_file_of_them(tmp_path: Path, dataset: Prepare):
+    prepared = dataset(write(tmp_path / "t.jsonl", rows(60)))
+    assert not (prepared.folder / GROUPS).exists()
+    assert prepared_groups(prepared.folder) == {}
 
 
 def test_rows_of_one_sentence_stay_together_whatever_is_marked(tmp_path: Path, dataset: Prepare):
