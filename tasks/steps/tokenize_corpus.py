@@ -12,6 +12,7 @@ import numpy as np
 from corpora.folds import fold_rows
 from corpora.pictures import PreparedRegions
 from corpora.pieces import Pieces
+from corpora.prepared import prepared_groups
 from corpora.tokens import BATCH, batches, tokenize
 from corpora.unlabelled import unlabelled
 from tasks.steps.durable import durable
@@ -55,7 +56,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     markings = step.step.settings.get("markings", [])
     if "fold" in step.step.settings:
         number, folds = step.step.settings["fold"]
-        rows = fold_rows(rows, number, folds, markings)
+        rows = fold_rows(rows, number, folds, markings, prepared_groups(dataset.folder))
     pieces = _pieces(step, tokenizer)
     with RowWriter(folder / ROWS) as writer:
         regions = PreparedRegions(dataset.folder) if any(row.picture for row in rows) else None

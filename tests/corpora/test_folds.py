@@ -37,3 +37,20 @@ def test_rows_that_differ_in_markings_alone_are_one_text():
     ]
     for row, twin in zip(*(iter(fold_rows(marked, 1, 2, ["<<"])),) * 2, strict=True):
         assert row.split == twin.split
+
+
+def test_rows_of_one_group_are_in_one_part_and_each_part_has_some():
+    groups = {f"t{i}": f"group {i % 6}" for i in range(400)}
+    sides: dict[str, set[int]] = {}
+    for number in range(1, 6):
+        held = [row.id for row in fold_rows(ROWS, number, 5, groups=groups) if row.split == "dev"]
+        assert held
+        for row in held:
+            sides.setdefault(groups[row], set()).add(number)
+    assert sorted(sides) == [f"group {i}" for i in range(6)]
+    assert all(len(parts) == 1 for parts in sides.values())
+
+
+def test_fewer_groups_than_parts_are_cut_by_text():
+    groups = {f"t{i}": f"group {i % 3}" for i in range(400)}
+    assert fold_rows(ROWS, 2, 4, groups=groups) == fold_rows(ROWS, 2, 4)
