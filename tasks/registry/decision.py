@@ -174,7 +174,7 @@ def _on_the_same_rows(
 def _answers(
     tracking: Tracking, version: Version, ids: tuple[str, ...], rules: Mapping[str, Any]
 ) -> tuple[str, ...] | None:
-    """A version's predictions on rows of a dataset; None if the store lacks the rows."""
+    """A version's predictions on rows of a dataset; None if it can't be asked about them."""
     import mlflow.pyfunc
 
     from corpora.prepared import prepared_rows
@@ -182,16 +182,30 @@ def _answers(
     dataset = Store(home()).find("dataset", rules["dataset"]["key"])
     if not isinstance(dataset, Artifact):
         return None
-    rows = {row.id: row for row in prepared_rows(dataset.folder) if row.split == rules["split"]}
-    if any(name not in rows for name in ids):
+    rows = [row for row in prepared_rows(dataset.folder) if row.split == rules["split"]]
+    asked = questions(rows, ids)
+    if asked is None:
         return None
-    asked = [_question(rows[name]) for name in ids]
     with verified(tracking, version.model_id) as folder:
         said = in_parts(mlflow.pyfunc.load_model(str(folder)).predict, asked)
     # A row that brings a task's prefix along has no answer.
     return tuple(
         answer["label"] if "label" in answer else answer["answer"] or "" for answer in said
     )
+
+
+def questions(
+    rows: Sequence[PreparedRow], ids: Sequence[str]
+) -> list[str | dict[str, str | list[str]]] | None:
+    """Rows as their model takes them.
+
+    None if one is missing or has a picture, of which a dataset has regions, but not the file that a
+    model reads.
+    """
+    found = {row.id: row for row in rows}
+    if any(name not in found or found[name].picture is not None for name in ids):
+        return None
+    return [_question(found[name]) for name in ids]
 
 
 def in_parts(predict: Callable[[list[Any]], list[Any]], rows: Sequence[Any]) -> list[Any]:

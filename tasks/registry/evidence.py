@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from tasks.tracking.connection import Tracking, answered
 EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
 
 
-def evidence_of(evaluation: Artifact, version: int) -> Evidence:
-    """The evidence in an evaluation artifact."""
+def evidence_of(evaluation: Artifact, dataset: Artifact, version: int) -> Evidence:
+    """The evidence in an evaluation artifact, of rows of a dataset."""
     import pandas
 
     from tasks.store.predictions import GATE_PREDICTIONS
@@ -40,6 +41,7 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
             predicted=tuple(table["predicted"]),
             texts=tuple(table["text"].tolist()),
             kind=facts["gate"]["answers"],
+            digests=row_digests(dataset, table["id"].tolist()),
         ),
         baseline=facts["gate"]["baseline"],
         baseline_predicted=tuple(table["baseline"]) if "baseline" in table else (),
@@ -48,6 +50,22 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
         latency_ms=evaluation.notes["latency_ms"],
         size_mb=facts["size_mb"],
     )
+
+
+def row_digests(dataset: Artifact, ids: Sequence[str]) -> tuple[str, ...]:
+    """A digest of the texts and the picture of each row, 16 hex digits."""
+    import pandas
+
+    from corpora.prepared import prepared_rows
+
+    profile = pandas.read_parquet(dataset.path("profile.parquet"), columns=["id", "digest"])
+    # These know pictures by what is in them, and texts but for case and punctuation.
+    known = dict(zip(profile["id"], profile["digest"], strict=True))
+    found = {
+        row.id: _digest(json.dumps([known[row.id], *row.texts]).encode())[:16]
+        for row in prepared_rows(dataset.folder)
+    }
+    return tuple(found[name] for name in ids)
 
 
 @answered

@@ -41,6 +41,7 @@ class Predictions:
         predicted: The model's answer for each row.
         texts: Number of each row's text, shared by rows of the same text; empty if all differ.
         kind: Kind of answer; a file in ``models/answers``.
+        digests: Digest of what each row asks; empty for evidence from before they were kept.
     """
 
     ids: tuple[str, ...]
@@ -48,10 +49,16 @@ class Predictions:
     predicted: tuple[str, ...]
     texts: tuple[int, ...] = ()
     kind: str = "label"
+    digests: tuple[str, ...] = ()
 
     def same_rows(self, other: Predictions) -> bool:
-        """Whether both cover the same rows, which a paired comparison requires."""
-        return self.ids == other.ids and self.labels == other.labels
+        """Whether both cover the same rows, which a paired comparison requires.
+
+        Ids do not suffice: those of rows without ids are lines of a file, whose text may change.
+        """
+        known = self.digests and other.digests
+        same = not known or self.digests == other.digests
+        return same and self.ids == other.ids and self.labels == other.labels
 
 
 @dataclass(frozen=True)

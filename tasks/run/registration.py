@@ -68,7 +68,8 @@ def register_model(run: RecipeRun) -> Version:
         "split": evaluation.facts["gate"]["split"],
         "approve": recipe.approve,
     }
-    keep_evidence(run.tracking, version, evidence_of(evaluation, version.number), rules)
+    evidence = evidence_of(evaluation, dataset, version.number)
+    keep_evidence(run.tracking, version, evidence, rules)
     remember_versions(run.tracking, version.name)
     return version
 

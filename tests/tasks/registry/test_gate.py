@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from corpora.prepared import PreparedRow
 from fourstage.errors import RecipeError, UnknownNameError
 from models.answers.text import written
-from tasks.registry.decision import AT_ONCE, in_parts
+from tasks.registry.decision import AT_ONCE, in_parts, questions
 from tasks.registry.gate import Evidence, Predictions, baseline_ahead, decide
 from tasks.registry.gate_report import gate_report
 
@@ -129,6 +130,30 @@ def test_other_rows_cannot_be_compared():
     assert gate.failed[0].observed == "not the same rows"
     gate = decide("m", asked, model(2, 0.9), Evidence(1, {"accuracy": 0.9}))
     assert gate.failed[0].observed == "no stored predictions"
+
+
+def test_rows_of_the_same_ids_and_labels_but_other_texts_are_other_rows():
+    asked = {"accuracy": {"not_below_champion_by": 0.05}}
+    ours, theirs = (model(2, 0.9, seed=2), model(1, 0.9, seed=1))
+
+    def held(digests: tuple[str, ...], others: tuple[str, ...]) -> list[str]:
+        both = [
+            replace(each, predictions=replace(each.predictions, digests=of))
+            for each, of in ((ours, digests), (theirs, others))
+        ]
+        return [check.observed for check in decide("m", asked, *both).failed]
+
+    now = tuple(f"{i:016x}" for i in range(ROWS))
+    assert held(now, now) == []
+    assert held(now, ("changed", *now[1:])) == ["not the same rows"]
+    assert held(now, ()) == []  # of a version from before digests were kept
+
+
+def test_rows_with_pictures_and_missing_ones_are_no_questions():
+    row = PreparedRow("a", "one text", "another", "x", "dev")
+    assert questions([row], ["a"]) == [{"text": "one text", "text_pair": "another"}]
+    assert questions([row], ["a", "b"]) is None
+    assert questions([replace(row, picture="p.png")], ["a"]) is None
 
 
 def test_the_champion_itself_is_not_compared_with_itself():
