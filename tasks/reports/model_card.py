@@ -28,7 +28,7 @@ CALLING = "## How to call it"  # last section; other formats replace it
 
 @dataclass(frozen=True)
 class Interval:
-    """A score or difference with its bootstrap interval over rows."""
+    """A score or difference with its bootstrap interval over texts."""
 
     value: float
     low: float
@@ -143,7 +143,7 @@ def _scores(facts: ModelFacts, answers: ClassifierAnswers | None) -> list[str]:
         + (f"; the cheap baseline is {cheap} on the same rows." if cheap else ".")
     ]
     if intervals:
-        told.append(f"In brackets: {CONFIDENCE:.0%} intervals of rows drawn anew.")
+        told.append(f"In brackets: {CONFIDENCE:.0%} intervals of texts drawn anew.")
     if found.get("rows_clean", found.get("rows")) != found.get("rows"):
         clean = ", ".join(f"{name} {x:.3f}" for name, x in found["metrics_clean"].items())
         told.append(f"On the {found['rows_clean']:,} rows whose text no training row has: {clean}.")
@@ -181,7 +181,7 @@ def score_intervals(
     found = {}
     for metric in metrics:
         ours, theirs = (scores(Label(), answers.labels, s, [metric])[metric] for s in both)
-        drawn = resampled_scores(Label(), answers.labels, both, metric)
+        drawn = resampled_scores(Label(), answers.labels, both, metric, groups=answers.texts)
         found[metric] = (
             interval(ours, drawn[0]),
             interval(theirs, drawn[1]),

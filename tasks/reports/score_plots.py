@@ -35,6 +35,7 @@ class ClassifierAnswers:
         predicted: (rows,) predicted label ids.
         probability: (rows,) probability of the predicted label.
         baseline: (rows,) label ids predicted by the cheap baseline.
+        texts: (rows,) number of each row's text, as of other bootstraps; None if all differ.
     """
 
     names: tuple[str, ...]
@@ -42,6 +43,7 @@ class ClassifierAnswers:
     predicted: np.ndarray
     probability: np.ndarray
     baseline: np.ndarray
+    texts: np.ndarray | None = None
 
 
 def answers_of(table: pd.DataFrame) -> ClassifierAnswers:
@@ -50,9 +52,9 @@ def answers_of(table: pd.DataFrame) -> ClassifierAnswers:
     names = tuple(sorted({name for column in columns for name in column}))
     number = {name: i for i, name in enumerate(names)}
     labels, predicted, baseline = (np.array([number[n] for n in c], np.int64) for c in columns)
-    return ClassifierAnswers(
-        names, labels, predicted, np.asarray(table["probability"], float), baseline
-    )
+    probability = np.asarray(table["probability"], float)
+    texts = np.asarray(table["text"]) if "text" in table else None
+    return ClassifierAnswers(names, labels, predicted, probability, baseline, texts)
 
 
 def calibration_of(answers: ClassifierAnswers) -> Calibration:

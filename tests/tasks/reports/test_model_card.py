@@ -72,6 +72,21 @@ def test_intervals_hold_the_score_and_the_difference():
     assert 0.2 < apart.low < 0.4 < apart.high  # far from equal: the rows say so
 
 
+def test_rows_of_one_text_are_drawn_together_in_an_interval():
+    one = answers(["a", "b"])
+    four = replace(
+        one,
+        **{n: np.repeat(getattr(one, n), 4) for n in ("labels", "predicted", "baseline")},
+        texts=np.repeat(np.arange(len(one.labels)), 4),
+    )
+    widths = [
+        [each.high - each.low for each in score_intervals(of, ["accuracy"])["accuracy"]]
+        for of in (one, four, replace(four, texts=None))
+    ]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)  # the same texts, four times
+    assert max(np.divide(widths[2], widths[0])) < 0.65
+
+
 def test_labels_without_end_leave_a_card_that_can_be_read(facts: ModelFacts):
     names = [f"label `{i}`\n" + "x" * 200 for i in range(300)]
     card = model_card(facts, "many", called="many/1", answers=answers(names, 900))
