@@ -22,7 +22,7 @@ COSTS = {
 
 
 def headline(table: Table) -> str:
-    """The headline: whether the best recipe beats the cheap baseline.
+    """The headline: whether the best recipe beats the cheap baseline, and can be told from others.
 
     Where no baseline has the first metric, as none has a perplexity, it also says so of the first
     metric that one has.
@@ -39,12 +39,26 @@ def headline(table: Table) -> str:
         also = [name for name in others if name in known]
         return f"{said} {headline({**table, 'metrics': also})}" if also else said
     cheap = next((rival for rival in rivals if rival["name"] == best["baseline"]), rivals[0])
-    judged = {
+    verdicts = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
-    }.get((best["name"], cheap["name"]))
+    }
+    judged = verdicts.get((best["name"], cheap["name"]))
     ours, theirs = best["metrics"][metric]["mean"], cheap["metrics"][metric]
     if judged == "better":
-        return f"{best['name']} is the best: {metric} {ours:.3f}; {cheap['name']} {theirs:.3f}."
+        alike = [
+            recipe["name"]
+            for recipe in scored
+            if "not distinguishable"
+            in (
+                verdicts.get((recipe["name"], best["name"])),
+                verdicts.get((best["name"], recipe["name"])),
+            )
+        ]
+        untold = f"; it can't be told from {' and '.join(alike)}" if alike else ""
+        return (
+            f"{best['name']} has {first}, {ours:.3f}, beyond chance better than {cheap['name']},"
+            f" {theirs:.3f}{untold}."
+        )
     if judged == "worse":
         return (
             f"{cheap['name']} wins: {metric} {theirs:.3f}; the best recipe, {best['name']},"

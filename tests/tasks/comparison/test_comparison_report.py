@@ -90,13 +90,30 @@ def _table(verdict: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("verdict", "begins"),
     [
-        ("better", "ours is the best"),
+        (
+            "better",
+            "ours has the highest macro_f1, 0.650, beyond chance better than TF-IDF",
+        ),
         ("worse", "TF-IDF + linear SVM wins"),
         ("not distinguishable", "No recipe can be told from TF-IDF + linear SVM"),
     ],
 )
 def test_the_first_sentence_says_whether_the_cheap_baseline_wins(verdict: str, begins: str) -> None:
     assert headline(_table(verdict)).startswith(begins)
+
+
+def test_the_first_sentence_names_the_recipes_that_the_best_cannot_be_told_from():
+    table = _table("better")
+    contrast = table["differences"][METRIC][0]
+    assert headline(table).endswith("TF-IDF + linear SVM, 0.600.")
+    for candidate, reference in (("ours", "theirs"), ("theirs", "ours")):
+        for verdict, ends in (
+            ("not distinguishable", "SVM, 0.600; it can't be told from theirs."),
+            ("better", "SVM, 0.600."),
+        ):
+            other = {"candidate": candidate, "reference": reference, "verdict": verdict}
+            table["differences"][METRIC] = [contrast, contrast | other]
+            assert headline(table).endswith(ends)
 
 
 def test_where_the_best_was_not_judged_against_the_cheap_baseline_the_first_sentence_says_so():
@@ -232,7 +249,7 @@ def _probed() -> dict[str, Any]:
 
 def test_probes_come_first_with_each_data_set_and_each_pretraining() -> None:
     table = _probed()
-    assert headline(table).startswith("ours is the best: probe_mean 0.650;")
+    assert headline(table).startswith("ours has the highest probe_mean, 0.650, beyond chance")
     head, body = score_cells(table)
     assert head[3:5] == (PROBE_MEAN, METRIC)
     assert [row[3] for row in body] == ["0.6500 ± 0.0100", "–", "0.4000", "0.4000"]
