@@ -49,7 +49,9 @@ class Likelihood:
                 ("_start", [ids, mask]),
                 ("_others", [rows, ids, mask, ids, cache]),
             ):
-                traced = tf.function(getattr(self, name), input_signature=signature)
+                traced = tf.function(
+                    getattr(self, name), input_signature=signature, autograph=False
+                )
                 setattr(self, name, traced.get_concrete_function())
 
     def __call__(

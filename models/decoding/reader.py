@@ -28,7 +28,9 @@ def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
 
         with forgetting_gradients():
             functions = [
-                tf.function(getattr(reading, name), input_signature=given).get_concrete_function()
+                tf.function(
+                    getattr(reading, name), input_signature=given, autograph=False
+                ).get_concrete_function()
                 for name, given in reading.signatures(beams).items()
             ]
     return CachedReader(reading.longest, *functions, begin=reading.begin, beams=beams)

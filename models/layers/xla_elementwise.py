@@ -30,9 +30,9 @@ def xla_elementwise(function: Callable[..., Any], trained: int | None = None) ->
         return function
     import tensorflow as tf
 
-    forward = tf.function(function, jit_compile=True)
+    forward = tf.function(function, jit_compile=True, autograph=False)
 
-    @tf.function(jit_compile=True)
+    @tf.function(jit_compile=True, autograph=False)
     def backward(arguments: tuple[Any, ...], upstream: Any) -> list[Any]:
         watched = arguments[:trained]
         with tf.GradientTape() as tape:

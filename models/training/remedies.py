@@ -129,7 +129,7 @@ class EWC(L2SP):
         """
         import tensorflow as tf
 
-        @tf.function(reduce_retracing=True)
+        @tf.function(reduce_retracing=True, autograph=False)
         def squares(batch: Mapping[str, Any]) -> list[Any]:
             with forgetting_gradients():
                 with tf.GradientTape() as tape:

@@ -109,6 +109,7 @@ class TracedModel(keras.Model):
             traced,
             input_signature=[dict(self._specs)],
             jit_compile=bool(self.jit_compile),
+            autograph=False,  # nothing branches on tensors, and translating the code takes time
         )
 
         def function(iterator: Any) -> Any:
