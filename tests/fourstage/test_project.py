@@ -294,11 +294,24 @@ def test_rows_without_text_stop_no_run(tmp_path, capsys):
     assert "will stop" not in capsys.readouterr().out
 
 
-def test_a_batch_has_no_more_rows_than_there_are(tmp_path, monkeypatch):
-    file = _rows_file(tmp_path, [{"text": text} for text in _TEXTS[:10]])
-    assert len(_TEXTS) > 20
+@pytest.mark.parametrize(("rows", "expected"), [(5, 2), (10, 4), (20, 8), (40, 16)])
+def test_a_batch_has_no_more_rows_than_may_be_drawn_for_training(
+    tmp_path, monkeypatch, rows, expected
+):
+    file = _rows_file(tmp_path, [{"text": f"{text} {n}"} for n, text in enumerate(_TEXTS[:rows])])
+    assert len(_TEXTS) >= rows
     resolved = _resolved(_new(tmp_path / "mine", "--rows", file), monkeypatch)
-    assert resolved.stages[-1].batch_size == 8  # a tenth each is for dev and test
+    assert resolved.stages[-1].batch_size == expected  # about a tenth each is for dev and test
+
+
+def test_where_files_have_all_splits_a_batch_may_have_all_rows(tmp_path, monkeypatch):
+    parts = {"train": _TEXTS[:10], "dev": _TEXTS[10:20], "test": _TEXTS[20:30]}
+    named = [
+        _rows_file(tmp_path, [{"text": text} for text in rows], f"{name}.jsonl")
+        for name, rows in parts.items()
+    ]
+    resolved = _resolved(_new(tmp_path / "mine", "--rows", *named), monkeypatch)
+    assert resolved.stages[-1].batch_size == 10
 
 
 def test_the_heads_of_first_recipes_answer_what_they_are_listed_under():
