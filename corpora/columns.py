@@ -92,6 +92,7 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     for option, named in [*options, *(("--choices", choice) for choice in asked.choices)]:
         if named is not None and named not in columns:
             raise UnknownNameError(f"{where}: {option}", named, "a column", columns)
+    _refuse_twice(where, options)
     if labelled and asked.choices:
         return _with_choices(where, values, asked)
     choices = _choices(values, (asked.text, asked.text_pair, asked.label)) if labelled else ()
@@ -163,6 +164,16 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         assumed.append(f"the labels in {label!r} are separated by {separator!r}")
     group = pair if answers == "extract" else None  # a text's questions go to one split
     return Roles(text, label, identity, tuple(assumed), pair, group, answers, separator)
+
+
+def _refuse_twice(where: str, options: Sequence[tuple[str, str | None]]) -> None:
+    """Refuse a column that is named for two roles: a text would hold its own answer."""
+    roles_of: dict[str, str] = {}
+    for option, named in options:
+        if named is not None and (other := roles_of.setdefault(named, option)) != option:
+            raise ContractViolation(
+                f"{where}: {other} and {option} both name {named!r}; expected a column for each."
+            )
 
 
 def _several(label: str, column: Sequence[Any]) -> tuple[str, str]:

@@ -191,6 +191,14 @@ def test_each_kind_of_answer_has_its_head_metrics_and_gate(
     assert told == (head == "sequence_regression")  # the only rows of two texts
 
 
+def test_a_column_is_not_named_for_two_roles(tmp_path, capsys):
+    file = _rows_file(tmp_path, documents(60))
+    named = ["--text", "body", "--label", "body"]
+    assert main(["new", str(tmp_path / "mine"), "--rows", file, *named]) == 3
+    said = "rows.jsonl: --text and --label both name 'body'; expected a column for each."
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize("named", [("--label", "note"), ("--answers", "text")])
 def test_texts_that_are_to_be_written_get_a_network_that_writes(
     tmp_path, monkeypatch, capsys, named
