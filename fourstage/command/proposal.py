@@ -216,7 +216,9 @@ def _proposal(
     start: Shape | None = None,
 ) -> Proposal:
     language = next(iter(found.values())).source["language"]
-    general = _general(language)
+    # A network from nothing that writes reads no text but one's own.
+    writes = not start and ROWS in found and found[ROWS].answers == "text"
+    general = None if writes else _general(language)
     told = [_told(name, one) for name, one in found.items()]
     told += [f"{name}: {assumed}" for name, one in found.items() for assumed in one.assumed]
     files: dict[str, str] = {}
@@ -230,7 +232,7 @@ def _proposal(
         files[f"sources/{name}.yaml"] = _source_yaml(one, about.get(name, ""), contract, root)
     if general and not start:
         told.append(f"general text: {general} ({load_source(general).description})")
-    elif not start:
+    elif not start and not writes:
         first = "reads your corpus" if TEXT in found else "is left out"
         also = "; `fourstage list sources` shows what can be fetched" if language in GENERAL else ""
         told.append(

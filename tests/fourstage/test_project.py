@@ -209,6 +209,7 @@ def test_texts_that_are_to_be_written_get_a_network_that_writes(
     told = capsys.readouterr().out
     assert "answers (text) in 'note': nine of ten have up to about" in told
     assert "learns to write the answers only; with --corpus it reads text first" in told
+    assert "general text" not in told  # no stage reads it
     resolved = _resolved(folder, monkeypatch)
     (finetune,) = resolved.stages
     assert (finetune.family, finetune.head) == ("transformer", "sequence_to_sequence")
