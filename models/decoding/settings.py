@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 POLICIES = ("error", "cut_left")
@@ -68,8 +69,10 @@ class Generation:
                 f"min_new_tokens: expected at most max_new_tokens, {self.max_new_tokens}, got"
                 f" {self.min_new_tokens}"
             )
-        if not self.temperature > 0:
+        if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature: expected a number above 0, got {self.temperature}")
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(f"length_penalty: expected a number, got {self.length_penalty}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p: expected a number in (0, 1], got {self.top_p}")
         if self.sample and self.beams > 1:

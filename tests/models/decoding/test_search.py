@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise, product
 
 import numpy as np
@@ -194,6 +195,8 @@ def test_without_a_finished_hypothesis_the_best_unfinished_one_is_given():
         ({"beams": 1.5}, "beams: expected a whole number from 1, got 1.5"),
         ({"min_new_tokens": 9, "max_new_tokens": 4}, "expected at most max_new_tokens, 4, got 9"),
         ({"temperature": 0.0, "sample": True}, "temperature: expected a number above 0"),
+        ({"temperature": math.inf, "sample": True}, "temperature: expected a number above 0, got"),
+        ({"length_penalty": math.nan, "beams": 2}, "length_penalty: expected a number, got nan"),
         ({"top_p": 0.0, "sample": True}, r"top_p: expected a number in \(0, 1\]"),
         ({"top_k": 5}, "set sample"),
         ({"sample": True, "beams": 2}, "expected 1 where tokens are sampled, got 2"),
