@@ -134,6 +134,11 @@ class SequenceToSequence:
                 f"{where}.label_smoothing: expected a share from 0 to below 1, got"
                 f" {label_smoothing}"
             )
+        if min_tokens > target_length:
+            raise RecipeError(
+                f"{where}.min_tokens: expected at most target_length, {target_length}, got"
+                f" {min_tokens}"
+            )
         self.fills_blanks = Capability.MODES in context.network
         if mask_rate is not None and not self.fills_blanks:
             raise RecipeError(

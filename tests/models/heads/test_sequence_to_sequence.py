@@ -265,7 +265,9 @@ def test_settings_out_of_range_are_told_with_the_numbers():
         head(target_length=8)
     with pytest.raises(RecipeError, match=r"label_smoothing: .* got 1\.0"):
         head(label_smoothing=1.0)
-    with pytest.raises(RecipeError, match="min_new_tokens: expected at most max_new_tokens, 5"):
+    with pytest.raises(
+        RecipeError, match=r"\.min_tokens: expected at most target_length, 5, got 6"
+    ):
         head(min_tokens=6)
     rows = MemoryRows([([10], "positive")])
     with pytest.raises(ContractViolation, match=r"expected a list of texts as answer.*r0"):
