@@ -47,6 +47,7 @@ def generate(
     pad_id: int,
     batch_size: int = 16,
     kept: int = 0,
+    longest_prompt: int | None = None,
 ) -> list[Generated]:
     """What follows each prompt.
 
@@ -62,13 +63,17 @@ def generate(
         pad_id: Id of padding.
         batch_size: Prompts that are read at a time.
         kept: First tokens of a prompt that are never cut, such as [CLS].
+        longest_prompt: Most tokens of a prompt; None for as many as the network reads.
 
     Raises:
         ValueError: A prompt is empty, or too long and not to be cut, or as for `check_room`. None
             has been read. Or no token at all may follow a prompt.
     """
     check_room(reader, settings)
-    cut = [_fitting(n, list(prompt), reader, settings, kept) for n, prompt in enumerate(prompts)]
+    most = reader.longest if longest_prompt is None else longest_prompt
+    cut = [
+        _fitting(n, list(prompt), reader, settings, kept, most) for n, prompt in enumerate(prompts)
+    ]
     order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
     found: dict[int, Generated] = {}
     for first in range(0, len(order), batch_size):
@@ -116,16 +121,17 @@ def _search(
 
 
 def _fitting(
-    number: int, prompt: list[int], reader: Reader, settings: Generation, kept: int
+    number: int, prompt: list[int], reader: Reader, settings: Generation, kept: int, most: int
 ) -> list[int]:
     """The prompt, cut if it is too long and may be.
 
     Raises:
         ValueError: It is empty, or too long.
     """
-    longest, new, apart = reader.longest, settings.max_new_tokens, bool(reader.begin)
+    new, apart = settings.max_new_tokens, bool(reader.begin)
+    longest = most if apart else reader.longest
     # The last new token is never read.
-    room = longest if apart else longest - new + 1
+    room = longest if apart else min(most, longest - new + 1)
     if not prompt:
         raise ValueError(f"prompt {number}: it is empty; give it a token at least, such as [CLS]")
     if len(prompt) > room and settings.too_long == "error":

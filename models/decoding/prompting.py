@@ -29,6 +29,8 @@ class Prompting:
         exactly: Prompt → number of tokens that are written; None where the settings say it.
         defaults: Settings of generation where nobody says otherwise.
         kept: First tokens of a prompt that stay where it is cut: [CLS], and a prefix.
+        longest_prompt: Most tokens of a prompt that was read in training; None where it and what is
+            written share the network's length.
     """
 
     reading: Reading
@@ -38,6 +40,7 @@ class Prompting:
     exactly: Callable[[Ids], int] | None = None
     defaults: Generation = field(default_factory=Generation)
     kept: int = 1
+    longest_prompt: int | None = None
 
 
 def going_on(
@@ -145,6 +148,7 @@ def _found(
             never=prompting.never,
             pad_id=tokenizer.pad_id,
             kept=prompting.kept,
+            longest_prompt=prompting.longest_prompt,
         )
         found |= dict(zip(numbers, written, strict=True))
     return [found[number] for number in range(len(prompts))]

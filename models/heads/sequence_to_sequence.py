@@ -306,6 +306,7 @@ class SequenceToSequence:
             whole=lambda _, tokens: tokens,
             defaults=self.generation,
             kept=1 + len(self._prefix),
+            longest_prompt=self._source.sequence_length if scorer.begin else None,
         )
 
     def served(self) -> dict[str, Any]:

@@ -224,3 +224,17 @@ def test_prompts_that_do_not_fit_are_refused_before_any_work_or_cut_on_request()
     settings = Generation(max_new_tokens=5, too_long="cut_left")
     generate(reader, [[4, 0, *prompt]], settings, stops=(), pad_id=0, kept=2)
     assert reader.texts[0][:36] == [4, 0, *prompt[-34:]]
+
+
+def test_a_prompt_read_apart_has_no_more_tokens_than_were_read_in_training():
+    class Apart(Table):
+        begin = (1,)
+
+    reader, settings = Apart(), {"stops": {STOP}, "pad_id": 0, "longest_prompt": 30}
+    with pytest.raises(ValueError, match=r"prompt 0: 31 tokens; the network reads 30 tokens\."):
+        generate(reader, [[1] * 31], Generation(max_new_tokens=5), **settings)
+    assert not reader.texts
+    generate(reader, [[1] * 30], Generation(max_new_tokens=5), **settings)
+    cut = Generation(max_new_tokens=1, too_long="cut_left")
+    generate(reader, [[2, *[1] * 31]], cut, kept=1, **settings)
+    assert reader.texts[0] == [2, *[1] * 29]

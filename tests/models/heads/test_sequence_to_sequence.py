@@ -258,6 +258,13 @@ def test_no_special_token_is_written():
         assert all(int(token) >= 5 for token in text.split())
 
 
+def test_a_text_to_write_from_is_no_longer_than_those_that_were_learnt_from():
+    made = head(target_length=5)  # of 12 tokens in all
+    for family, longest in ((Transformer, 7), (Gpt2, None)):
+        of = network(family)
+        assert made.prompting(of, made.attach(of)).longest_prompt == longest
+
+
 def test_settings_out_of_range_are_told_with_the_numbers():
     with pytest.raises(
         RecipeError, match=r"target_length: expected 2 to 7 tokens, got 8.*12 token"
