@@ -18,6 +18,7 @@ from tasks.tracking.connection import connect
 from tasks.tracking.logged_files import FilesLost, verified
 
 NOTHING = {"label": None, "score": None}
+WITH_PLACES = ("spans", "extract")  # answers with offsets in the text as it was given
 CHOICES = ()  # number of texts: a text and as many choices as a row has
 PICTURED = 16  # rows with pictures that are asked at a time, so that few are in memory
 # Optional imports of Keras and TensorFlow, which tensorflow-text imports. Nothing here plots or
@@ -37,6 +38,8 @@ def asking(
     Texts of blanks and invisible characters alone, and fewer than two choices, are not passed to
     the model: their rows get no label, and ``error`` gives the reason. A single text with tabs is
     several texts for a model that takes them; blank choices at the end of a row are none.
+
+    Texts are cleaned as those of training were, but where an answer says places in them.
 
     For a model that sees, the last text of a row is the path of its picture. The file is read here,
     and only its contents are passed to the model.
@@ -87,17 +90,19 @@ def asking(
         if "choices" in schema:
             takes = CHOICES
         named = f"{version.name}/{version.number}"
+        head = getattr(loaded.unwrap_python_model(), "head", {})  # none of the model for labels
+        places = head.get("answers") in WITH_PLACES
 
         def ask(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
             asked = [_texts(row, takes, named) for row in rows]
             faults = [_fault(row, takes) for row in asked]
             whole = [row for row, fault in zip(asked, faults, strict=True) if not fault]
-            said = iter(loaded.predict([_question(row, takes) for row in whole]))
+            read = whole if places else [[clean(text).text for text in row] for row in whole]
+            said = iter(loaded.predict([_question(row, takes) for row in read]))
             return [NOTHING | {"error": fault} if fault else dict(next(said)) for fault in faults]
 
         if "picture" in schema:
-            num_texts = 1 + bool(loaded.unwrap_python_model().head["pairs"])  # type: ignore[attr-defined]
-            seeing = Seeing(loaded.predict, num_texts, pictures or Path(), named)
+            seeing = Seeing(loaded.predict, 1 + bool(head["pairs"]), pictures or Path(), named)
             yield version, seeing.ask
         else:
             yield version, ask
@@ -156,7 +161,8 @@ class Seeing:
         if fault := _fault(texts, (len(texts),)):
             return fault
         try:
-            return {**dict(zip(self._keys, texts, strict=True)), "picture": self._encoded(name)}
+            read = dict(zip(self._keys, (clean(text).text for text in texts), strict=True))
+            return {**read, "picture": self._encoded(name)}
         except ValueError as error:
             return str(error)
 
