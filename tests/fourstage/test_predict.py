@@ -10,7 +10,7 @@ import pytest
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
 from fourstage.command.row_files import SUFFIXES, read_one_text, read_rows, read_texts, written
-from fourstage.command.verbs.predict import _counted, _told
+from fourstage.command.verbs.predict import _counted, _said, _told
 from fourstage.errors import ContractViolation, RecipeError
 
 
@@ -60,6 +60,26 @@ def test_what_was_cut_or_did_not_end_is_counted_and_said():
     cut, unended = _told(limits).split("; ")
     assert cut == "cut, as longer than the model reads: 1"
     assert unended == "stopped at the largest length of an answer: 2"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"label": "a", "score": 0.5}, "a"),
+        (
+            {"text": 'A "b"\nc', "answer": r'["A \"b\"\nc"]', "ended": True, "cut": False},
+            'A "b"\nc',
+        ),
+        ({"text": "", "answer": '[""]', "ended": True, "cut": False}, ""),
+        ({"text": None, "answer": None, "ended": None, "cut": None, "error": "it begins"}, None),
+        ({"text": "b c", "answer": '[[4, "b c"]]'}, '[[4, "b c"]]'),  # a part of a passage
+        ({"answer": '["x", "y"]', "labels": ["x", "y"]}, '["x", "y"]'),
+        ({"vector": [0.5, 1.0]}, "[0.5, 1.0]"),
+        ({"label": None, "score": None, "error": "empty text"}, None),
+    ],
+)
+def test_a_written_text_is_said_as_it_is_and_other_answers_as_json(answer, said):
+    assert _said(answer) == said
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

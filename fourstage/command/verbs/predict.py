@@ -160,7 +160,9 @@ def _told(limits: Counter[str]) -> str:
 
 
 def _said(answer: dict[str, Any]) -> str | None:
-    """The label; for other kinds of answer, the answer as JSON or the vector."""
+    """The label, or the text that was written; of other kinds the answer as JSON, or the vector."""
+    if "ended" in answer:
+        return answer["text"]
     if vector := answer.get("vector"):
         return json.dumps(vector)
     return answer.get("label") or answer.get("answer")
