@@ -68,6 +68,8 @@ class Survey:
         median: Tokens of the median record.
         long: 90th percentile of the tokens per record, of an answer that is a text without these.
         long_answer: 90th percentile of the tokens of such an answer; 0 of other kinds.
+        signs: Number of different Chinese, Japanese and Korean characters in rows with such answers
+            and in these; 0 of other kinds.
         answers: Kind of answer; empty for text.
         labels: How often each label, type of span or number occurs.
         splits: Rows by split, if the names of the files tell.
@@ -86,6 +88,7 @@ class Survey:
     median: int
     long: int
     long_answer: int
+    signs: int
     answers: str
     labels: Mapping[str, int]
     splits: Mapping[str, int]
@@ -211,6 +214,7 @@ def survey(
         median,
         long,
         long_answer,
+        len(counted.signs),
         source.answers if labelled else "",
         dict(counted.labels.most_common()),
         dict(counted.splits),
@@ -228,6 +232,7 @@ class _Counted:
         self.whole = True
         self.tokens: list[int] = []
         self.answers: list[int] = []  # tokens of each answer that is a text
+        self.signs: set[str] = set()  # of texts with such an answer
         self.labels: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
         self.first_of_kind: dict[str, str] = {}
@@ -244,6 +249,7 @@ class _Counted:
             written = texts_in(source.answers, row.label) if row else ()
             if written:
                 self.answers.append(num_tokens(written[0]))
+                self.signs.update(*map(_CJK.findall, (text, written[0])))
             self.read += sum(read) + sum(self.answers[-1:] if written else ())
             self.tokens.append(max(read))
             if row is not None:

@@ -24,6 +24,7 @@ from fourstage.recipe.from_nothing import (
     SLOWER,
     SUMMARY,
     VOCABULARY,
+    VOCABULARY_OF_CHARACTERS,
     batch_size,
     phases,
     told_what_texts_share,
@@ -55,6 +56,9 @@ LEAST_GENERAL = 1_000_000  # tokens that such a network needs to learn which tok
 MOST_PASSES = 20  # over a text; new masks make later passes useful
 DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
 WRITING_SHARE, MOST_WRITING_EPOCHS = 0.7, 40  # at most, where answers are written and text is read
+BYTES = 261  # pieces of a vocabulary of bytes alone
+PIECES_PER_SIGN = 1.5  # that make most characters of several bytes a piece, and leave few for words
+TOKENS_PER_PIECE = 25  # of text, for pieces of several characters to be frequent enough
 LONGEST_TARGET = 128  # tokens of a text that is written
 PADDED = 1.5  # tokens of a batch of texts and answers, padding included, for each of theirs
 MOST_EPOCHS = 10  # of fine-tuning a pre-trained network
@@ -207,6 +211,8 @@ def budgets(
         )
     small, large = (SMALL_WRITER, LARGER_WRITER) if writes else (SMALL, LARGER)
     pieces = vocabulary_size(language)
+    if rows and writes and pieces == VOCABULARY_OF_CHARACTERS:
+        pieces = _pieces_between_no_blanks(rows, text, pieces)
     shape = start or replace(large, vocabulary=pieces)
     speed, measured = _speed(shape, home)
     if not start and seconds * speed < LARGER_FROM:
@@ -334,8 +340,12 @@ def first_recipe(planned: Budgets, language: str) -> str:
     stages = [_stage(planned, kind, kind == kinds[0]) for kind in kinds]
     read = [name for shares in planned.corpora.values() for name in shares]
     measured = next((name for name in read if name != "my_text"), "")
-    heads = _head_of_writer if planned.answers == "text" else _head
-    head = _head_of_pretrained(planned) if shape.init else heads(planned, language)
+    if shape.init:
+        head = _head_of_pretrained(planned)
+    elif planned.answers == "text":
+        head = _head_of_writer(planned)
+    else:
+        head = _head(planned, language)
     parts = [head, *stages]
     if planned.epochs:
         parts.append(_finetune(planned))
@@ -378,7 +388,7 @@ seed: 17
 stages:"""
 
 
-def _head_of_writer(planned: Budgets, language: str) -> str:
+def _head_of_writer(planned: Budgets) -> str:
     reads = ", after it has learned to repair damaged text" if planned.corpora else ""
     network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
     return f"""\
@@ -389,7 +399,7 @@ def _head_of_writer(planned: Budgets, language: str) -> str:
 name: first
 family: {planned.shape.family}
 size: {{{network}}}
-tokenizer: {{scheme: byte_bpe, vocabulary_size: {vocabulary_size(language)}}}
+tokenizer: {{scheme: byte_bpe, vocabulary_size: {planned.shape.vocabulary}}}
 seed: 17
 stages:"""
 
@@ -483,6 +493,17 @@ promote:
     {planned.metrics[0]}:
       above: cheap_baseline      # {names(planned.answers)[0]}; if it is as good, deploy it
       not_below_champion_by: {planned.margin:g}      # about the least the dev rows can decide"""
+
+
+def _pieces_between_no_blanks(rows: Survey, text: Survey | None, most: int) -> int:
+    """Pieces of a vocabulary of bytes for texts without blanks between words.
+
+    There a piece may be as long as a clause. With more pieces than the text has frequent ones, an
+    answer that stands in its row's text is a piece of its own, which no other row has.
+    """
+    tokens = rows.tokens + (text.tokens if text else 0)
+    enough = max(BYTES + PIECES_PER_SIGN * rows.signs, tokens / TOKENS_PER_PIECE)
+    return min(most, _round(enough))
 
 
 def _speed(shape: Shape, home: Path) -> tuple[float, bool]:

@@ -24,6 +24,7 @@ from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
 from fourstage.settings import search_folders
 from models.catalogue import answers_name
+from models.tokenizers.byte_bpe import learn
 from tasks.planning.layout import has_pairs
 from tests.corpora.made_up import chinese, documents
 
@@ -224,6 +225,26 @@ def test_texts_that_are_to_be_written_get_a_network_that_writes(
     assert (general.kind, set(general.corpora)) == ("general", {"my_text"})
     assert set(general.objectives) == {"text_infilling"}
     assert general.phases[0].sequence_length == 128 < finetune.phases[0].sequence_length
+
+
+def test_of_few_chinese_rows_no_piece_is_a_clause_that_one_row_has(tmp_path, monkeypatch):
+    def clause(n: int) -> str:
+        return "".join(chr(0x4E00 + (n * step) % 97) for step in range(3, 15))
+
+    rows = [{"text": f"{clause(n)}，{clause(7 * n + 1)}。", "title": clause(n)} for n in range(60)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder = _new(tmp_path / "mine", "--rows", str(tmp_path / "t.jsonl"), "--label", "title")
+    size = _resolved(folder, monkeypatch).tokenizer.vocabulary_size
+    assert size == 410
+    made = learn([text for row in rows for text in row.values()], vocabulary_size=size)
+    assert min(map(len, made.encode([row["title"] for row in rows]))) > 3
+    found = survey("r", [str(tmp_path / "t.jsonl")], labelled=True, label="title")
+    many = replace(found, tokens=300_000)
+    for language in ("en", "zh"):
+        planned = budgets(None, many, None, language, 10.0, tmp_path)
+        assert planned.shape.vocabulary == vocabulary_size(language)
+    # Words of English end at blanks.
+    assert budgets(None, found, None, "en", 10.0, tmp_path).shape.vocabulary == 4000
 
 
 def test_a_network_that_cannot_write_is_refused_for_texts_that_are_to_be_written(tmp_path):
