@@ -37,6 +37,7 @@ MOVED = "answer moved to the only place of its text"
 DROPPED = "answer left out: its text is neither at its offset nor once elsewhere"
 CLEANED = "invisible characters removed from a reference"
 LEFT_OUT = "reference left out: it is empty, or there twice"
+TRIMMED = "blanks at the ends of a span left out"
 
 _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
@@ -110,7 +111,8 @@ def answer_of(
         case "label_set":
             found = _json(sorted(set(_label_set(value, source))))
         case "spans":
-            found = _json(_spans(value, source, text))
+            spans, mended = _spans(value, source, text)
+            return CanonicalAnswer(_json(spans), kind, mended)
         case "choice":
             found = choice_of(value, len(choices or ()))
         case _:
@@ -286,8 +288,9 @@ def _label_set(value: Any, source: Source) -> Iterator[str]:
     return (_name(name, source) for name in value)
 
 
-def _spans(value: Any, source: Source, text: str) -> list[list[Any]]:
-    found = set()
+def _spans(value: Any, source: Source, text: str) -> tuple[list[list[Any]], tuple[str, ...]]:
+    """The spans, without blanks at their ends: no word has any, so no model answers so."""
+    found, mended = set(), []
     for start, end, kind, mention in raw_spans(value):
         start, end = _offset(start), _offset(end) + (source.span_ends == "inclusive")
         if not 0 <= start <= end <= len(text):
@@ -296,11 +299,17 @@ def _spans(value: Any, source: Source, text: str) -> list[list[Any]]:
             raise UnusableError("an empty span")
         if isinstance(mention, str) and text[start:end] != mention:
             raise UnusableError("a span whose text is not at its offset")
+        part = text[start:end]
+        if not part.strip():
+            raise UnusableError("a span of blanks alone")
+        if part != part.strip():
+            mended.append(TRIMMED)
+            start, end = start + len(part) - len(part.lstrip()), start + len(part.rstrip())
         found.add((start, end, _name(kind, source)))
     spans = sorted(found)
     if any(left[1] > right[0] for left, right in pairwise(spans)):
         raise UnusableError("spans that overlap")
-    return [list(span) for span in spans]
+    return [list(span) for span in spans], tuple(mended)
 
 
 def raw_spans(value: Any) -> Iterator[tuple[Any, Any, Any, Any]]:

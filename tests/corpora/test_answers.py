@@ -14,6 +14,7 @@ from corpora.answers import (
     DROPPED,
     LEFT_OUT,
     MOVED,
+    TRIMMED,
     UnusableError,
     after_cleaning,
     answer_of,
@@ -110,6 +111,7 @@ def test_equal_answers_are_equal_texts(kind: str, value: Any, expected: str):
         ("spans", [[-1, 2, "b"]], "a span outside the text"),
         ("spans", [[3, 1, "b"]], "a span outside the text"),
         ("spans", [[3, 3, "b"]], "an empty span"),
+        ("spans", [[3, 4, "b"]], "a span of blanks alone"),
         ("spans", [[0, 3, "b"], [2, 5, "b"]], "spans that overlap"),
         ("spans", [[0, 3, "a"], [0, 3, "b"]], "spans that overlap"),
         ("spans", [[0, 3.5, "b"]], "an offset that is not a whole number"),
@@ -145,6 +147,12 @@ def test_reference_answers_are_found_or_left_out_and_told():
     found = answer_of([*wrong, [8, "Bob"]], of("extract"), "q", CONTEXT, None)
     assert json.loads(found.text) == [[0, "Ada"], [8, "Bob"]]
     assert found.mended == (MOVED, DROPPED)
+
+
+def test_blanks_at_the_ends_of_spans_are_left_out_and_told():
+    found = answer_of([[0, 4, "b"], [3, 7, "c"], [8, 11, "b"]], of("spans"), TEXT, None, None)
+    assert json.loads(found.text) == [[0, 3, "b"], [4, 7, "c"], [8, 11, "b"]]
+    assert found.mended == (TRIMMED, TRIMMED)
 
 
 def test_settings_say_how_a_value_is_read():
