@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.answer_shapes import STRANGE, is_tagged
-from corpora.answers import names_in, texts_in
+from corpora.answers import TRIMMED, names_in, texts_in
 from corpora.archives import Content, contents
 from corpora.cleaning import clean
 from corpora.columns import Asked, Roles, headless, roles
@@ -50,6 +50,7 @@ _SPELLINGS = (
     *({}, {"tag_scheme": "iob1"}, {"tag_scheme": "bioes"}, {"tag_scheme": "bilou"}),
     {"span_ends": "inclusive"},
 )
+_LAST_SPACED = "\u0530"  # before it are Latin, Greek and Cyrillic letters
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
 
 
@@ -160,11 +161,11 @@ def survey(
         )
     if draft.get("answers") == "spans":
         written = _spelling(draft, states)
-        assumed += [
-            f"{key} is {value}, with which most rows can be read" for key, value in written.items()
-        ]
+        assumed += [f"{key} is {value}, which fits most rows" for key, value in written.items()]
         draft |= written
     source = parse_source(draft)
+    if source.answers == "spans":
+        assumed += _cut_words(source, states)
     texts = [text for text, _ in islice(_texts(source, states), SAMPLE)]
     if language is None:
         draft["language"] = _language(texts)
@@ -478,20 +479,47 @@ def _tagged_words(source: Source, states: Sequence[FileState]) -> tuple[list[str
 def _spelling(draft: Mapping[str, Any], states: Sequence[FileState]) -> Mapping[str, str]:
     """What the source must say of the tags or the ends of spans for most rows to be readable.
 
-    A few illegal tags do not make IOB2 IOB1, in which other spans begin.
+    A row with a span that cuts a word, or ends with a blank, is as bad as one that can't be read:
+    its ends were read wrongly. A few illegal tags do not make IOB2 IOB1, in which other spans
+    begin.
     """
 
-    def read(said: Mapping[str, str]) -> tuple[int, int]:
-        """The number of rows that can't be read, and of those that have spans."""
+    def read(said: Mapping[str, str]) -> tuple[int, int, int]:
+        """The number of rows that can't be read, of those that have spans, and of odd spans'."""
         unread: Counter[str] = Counter()
         rows = islice(_texts(parse_source({**draft, **said}), states, unread), SAMPLE)
-        spans = sum(row is not None and row.label != "[]" for _, row in rows)
-        return unread.total(), spans
+        found = [row for _, row in rows if row is not None and row.label != "[]"]
+        odd = sum(TRIMMED in row.mended or bool(_cutting(row)) for row in found)
+        return unread.total(), len(found), odd
 
-    unread, spans = read(_SPELLINGS[0])
-    best = min(_SPELLINGS, key=lambda said: read(said)[0])
+    unread, spans, _ = read(_SPELLINGS[0])
+    best = min(_SPELLINGS, key=lambda said: sum(read(said)[::2]))
     usual = best.get("tag_scheme") == "iob1" and STRANGE * unread <= unread + spans
     return _SPELLINGS[0] if usual else best
+
+
+def _cut_words(source: Source, states: Sequence[FileState]) -> Iterator[str]:
+    """What to say of spans that begin or end within a word, if they are many."""
+    rows = [row for _, row in islice(_texts(source, states), SAMPLE) if row is not None]
+    spans = sum(len(json.loads(row.label)) for row in rows)
+    if (cut := sum(len(_cutting(row)) for row in rows)) and STRANGE * cut > spans:
+        yield (
+            f"{cut:,} of {spans:,} spans begin or end within a word, where no tag does; offsets"
+            " count characters from 0, not bytes or UTF-16 units, and `span_ends` of the source"
+            " says what an end is"
+        )
+
+
+def _cutting(row: Row) -> list[tuple[int, int]]:
+    """The spans of a row that begin or end within a word, where blanks stand between words."""
+    text = row.text
+
+    def cuts(place: int) -> bool:
+        around = text[max(place - 1, 0) : place + 1]
+        return len(around) == 2 and all(c.isalnum() and c < _LAST_SPACED for c in around)
+
+    spans = json.loads(row.label)
+    return [(start, end) for start, end, _ in spans if (start and cuts(start)) or cuts(end)]
 
 
 def _sample(written: str, source: Source, states: Sequence[FileState]) -> list[Mapping[str, Any]]:

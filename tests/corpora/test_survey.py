@@ -277,6 +277,30 @@ def test_the_ends_of_spans_are_those_with_which_most_rows_can_be_read(tmp_path: 
     assert (found.labels, found.unread) == ({"per": 40}, {})
 
 
+def test_the_ends_of_spans_are_those_that_cut_no_words(tmp_path: Path):
+    def read(*more: list, text: str = "Then Ada met Bob here", shift: int = 0) -> Survey:
+        rows = [{"text": text, "label": [[5 + shift, 8, "per"]]} for _ in range(40)]
+        rows[0]["label"] += more
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        return _rows(_write(tmp_path / "t.jsonl", lines))
+
+    # An empty span is no reason to read all ends as inclusive.
+    found = read([13, 13, "per"])
+    assert "span_ends" not in found.source
+    assert (found.labels, found.unread) == ({"per": 39}, {"an empty span": 1})
+    assert not any("within a word" in said for said in found.assumed)
+    # Words tell that ends are inclusive, though every row can be read otherwise.
+    found = read(text="Then Adam met Bob")
+    assert found.source["span_ends"] == "inclusive"
+    assert not any("within a word" in said for said in found.assumed)
+    # As of offsets in bytes.
+    found = read(shift=1)
+    assert "span_ends" not in found.source
+    assert any("40 of 40 spans begin or end within a word" in said for said in found.assumed)
+    found = read(text="张三在北京大学见到李四了")
+    assert not any("within a word" in said for said in found.assumed)
+
+
 def test_questions_and_their_answers_are_found_in_squad_and_in_tables(tmp_path: Path):
     context, answer = "Ada wrote it in 1843.", {"text": ["1843"], "answer_start": [16]}
     questions = [
