@@ -16,7 +16,7 @@ ROWS_PER_LABEL = 5  # at least, on average
 MOST_LABELS = 200
 MOST_GRADES = 10  # numbers with fractions; if more are different, they are no classes
 SEPARATORS = (";", "|", ",")
-_TAG = re.compile(r"O|[BIESLU][-_]\S+")
+_TAG = re.compile(r"O|[BIESLUM][-_]\S+")
 
 Column = Sequence[Any]
 

@@ -48,7 +48,7 @@ _SPLIT = re.compile(r"(?:^|[^a-z])(train(?:ing)?|dev|valid(?:ation)?|val|test)(?
 # How a source may write spans; the first is the default.
 _SPELLINGS = (
     *({}, {"tag_scheme": "iob1"}, {"tag_scheme": "bioes"}, {"tag_scheme": "bilou"}),
-    {"span_ends": "inclusive"},
+    *({"tag_scheme": "bmes"}, {"span_ends": "inclusive"}),
 )
 _LAST_SPACED = "\u0530"  # before it are Latin, Greek and Cyrillic letters
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]")

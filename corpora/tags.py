@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# Prefixes by scheme. BILOU says L and U for the E and S of BIOES.
-_PREFIXES = {"iob1": "IB", "iob2": "IB", "bioes": "BIES", "bilou": "BILU"}
-_AS_BIOES = {"L": "E", "U": "S"}
+# Prefixes by scheme. BILOU says L and U for the E and S of BIOES, BMES says M for its I.
+_PREFIXES = {"iob1": "IB", "iob2": "IB", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
+_AS_BIOES = {"L": "E", "U": "S", "M": "I"}
+_ENDED = ("bioes", "bilou", "bmes")  # whose spans have a last tag
 # Languages without blanks between words; Tibetan has points between syllables.
 UNSPACED = ("bo", "ja", "km", "lo", "my", "th", "yue", "zh")
 
@@ -47,11 +48,11 @@ def spans_of_tags(tags: Sequence[str], scheme: str) -> list[Words]:
 
     In ``iob1`` a span begins with I-, or with B-, and one that touches another of its type with B-.
     In ``iob2`` it begins with B-. In ``bioes`` its last word has E-, a single word S- (in ``bilou``
-    L- and U-).
+    L- and U-); ``bmes`` is ``bioes`` with M- in place of I-.
 
     Args:
         tags: One per word: ``O``, or a prefix, ``-`` and the type.
-        scheme: ``iob1``, ``iob2``, ``bioes`` or ``bilou``.
+        scheme: ``iob1``, ``iob2``, ``bioes``, ``bilou`` or ``bmes``.
 
     Raises:
         IllegalTagsError: A tag is not one of the scheme, or cannot follow the one before it.
@@ -66,7 +67,7 @@ def spans_of_tags(tags: Sequence[str], scheme: str) -> list[Words]:
                 f"a tag that cannot follow the one before it (tag_scheme {scheme})"
             )
         if is_open and not goes_on:
-            if scheme in ("bioes", "bilou"):
+            if scheme in _ENDED:
                 raise IllegalTagsError(f"a span without its last tag (tag_scheme {scheme})")
             found.append((first, number, kind))
             is_open = False

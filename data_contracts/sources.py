@@ -298,7 +298,7 @@ class Source(Strict):
     answer_language: str | None = None
     label_names: Mapping[str, str] = Field(default_factory=dict)
     separator: str | None = None
-    tag_scheme: Literal["iob1", "iob2", "bioes", "bilou"] | None = None
+    tag_scheme: Literal["iob1", "iob2", "bioes", "bilou", "bmes"] | None = None
     span_ends: Literal["inclusive", "exclusive"] | None = None
     join: tuple[Join, ...] = Field(default=(), strict=False)
     where: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, strict=False)

@@ -227,13 +227,15 @@ def _tagged(scheme: str) -> list[str]:
         "iob2": ("B-per", "I-per", "B-per"),
         "bioes": ("B-per", "E-per", "S-per"),
         "bilou": ("B-per", "L-per", "U-per"),
+        "bmes": ("B-per", "M-per", "E-per", "S-per"),
     }[scheme]
-    words = zip(("Ada", "Lovelace", "Bob"), tags, strict=True)
+    names = ("Ada", *["King"] * (len(tags) - 3), "Lovelace", "Bob")
+    words = zip(names, tags, strict=True)
     sentence = [f"{word} NNP {tag}" for word, tag in words]
     return [line for n in range(40) for line in (f"word{n} NN O", *sentence, "")]
 
 
-@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bilou"])
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bilou", "bmes"])
 @pytest.mark.parametrize("name", ["t.conll", "t.txt", "t.tsv", "eng.tagged"])
 def test_tagged_words_are_known_by_content_with_their_scheme(tmp_path, scheme: str, name: str):
     found = _rows(_write(tmp_path / name, _tagged(scheme)))

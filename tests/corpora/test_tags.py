@@ -18,6 +18,7 @@ from corpora.tags import IllegalTagsError, joined, spans_of_tags
         ("iob1", "O B-a I-a O", [(1, 3, "a")]),
         ("bioes", "B-a I-a E-a S-a O S-b", [(0, 3, "a"), (3, 4, "a"), (5, 6, "b")]),
         ("bilou", "B-a L-a U-b", [(0, 2, "a"), (2, 3, "b")]),
+        ("bmes", "B-a M-a E-a S-a O S-b", [(0, 3, "a"), (3, 4, "a"), (5, 6, "b")]),
         ("iob2", "O O", []),
     ],
 )
@@ -38,6 +39,8 @@ def test_spans_are_what_the_scheme_says(scheme: str, tags: str, spans: list):
         ("bioes", "B-a O", "a span without its last tag (tag_scheme bioes)"),
         ("bioes", "B-a B-a E-a", "a span without its last tag (tag_scheme bioes)"),
         ("bioes", "B-a", "a span without its last tag (tag_scheme bioes)"),
+        ("bmes", "B-a M-a", "a span without its last tag (tag_scheme bmes)"),
+        ("bmes", "B-a I-a E-a", "a tag that is not one of tag_scheme bmes"),
     ],
 )
 def test_illegal_tags_are_told_without_quoting_them(scheme: str, tags: str, reason: str):
