@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from corpora.answer_shapes import STRANGE, is_tagged
+from corpora.answer_shapes import STRANGE, is_tagged, nearly_all
 from corpora.answers import TRIMMED, names_in, texts_in
 from corpora.archives import Content, contents
 from corpora.cleaning import clean
@@ -473,7 +473,15 @@ def _tagged_words(source: Source, states: Sequence[FileState]) -> tuple[list[str
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
     if width < 2 or not is_tagged([cells[-1] for cells in rows]):
         return [], {}
-    return ["token", *(f"column{n}" for n in range(2, width)), "tag"], group
+    columns = [*(f"column{n}" for n in range(1, width)), "tag"]
+    columns[int(width > 2 and _are_numbers(rows, width))] = "token"
+    return columns, group
+
+
+def _are_numbers(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the first cells of tagged words are their numbers in each sentence, as in CoNLL-U."""
+    cells = [row[0] for row in rows if len(row) == width]
+    return set(cells) >= {"1", "2"} and nearly_all([cell.isdecimal() for cell in cells])
 
 
 def _spelling(draft: Mapping[str, Any], states: Sequence[FileState]) -> Mapping[str, str]:

@@ -246,6 +246,17 @@ def test_tagged_words_are_known_by_content_with_their_scheme(tmp_path, scheme: s
     assert (found.records, found.labels, found.unread) == (40, {"per": 80}, {})
 
 
+def test_numbers_of_words_are_not_the_words(tmp_path: Path):
+    lines, number = [], 0
+    for line in _tagged("iob2"):
+        number = number + 1 if line else 0
+        lines.append(f"{number} {line}" if line else "")
+    found = _rows(_write(tmp_path / "t.conll", lines))
+    assert found.source["columns"] == ["column1", "token", "column3", "tag"]
+    assert found.source["fields"] == {"text": "token", "label": "tag"}
+    assert (found.records, found.labels, found.unread) == (40, {"per": 80}, {})
+
+
 def test_a_few_illegal_tags_do_not_make_iob1(tmp_path: Path):
     lines = [*_tagged("iob2"), "Ada NNP I-per", ""]
     found = _rows(_write(tmp_path / "t.conll", lines))
