@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corpora.answers import STRUCTURE, UnusableError, choice_of, label_of, number_of, raw_spans
+from corpora.tags import TAG
 
 KINDS = ("label", "number", "label_set", "spans", "extract", "choice", "text")
 STRANGE = 20  # one value in so many may be of another shape; a run sets its row aside and says so
@@ -16,7 +16,6 @@ ROWS_PER_LABEL = 5  # at least, on average
 MOST_LABELS = 200
 MOST_GRADES = 10  # numbers with fractions; if more are different, they are no classes
 SEPARATORS = (";", "|", ",")
-_TAG = re.compile(r"O|[BIESLUM][-_]\S+")
 
 Column = Sequence[Any]
 
@@ -73,7 +72,7 @@ def are_tags(column: Column) -> bool:
 
 def is_tagged(tags: Sequence[Any]) -> bool:
     """Whether nearly all are tags of words, such as B-person and O, and some are not O."""
-    right = sum(isinstance(tag, str) and bool(_TAG.fullmatch(tag)) for tag in tags)
+    right = sum(isinstance(tag, str) and bool(TAG.fullmatch(tag)) for tag in tags)
     return right >= 0.99 * len(tags) and any(tag != "O" for tag in tags)
 
 

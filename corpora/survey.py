@@ -28,7 +28,7 @@ from corpora.files import ARCHIVES, FoundFile, find_files
 from corpora.labels import check_kinds, check_names, visible
 from corpora.profile import measure, script_share
 from corpora.readers import Raw, format_by_name, reader, unknown_format
-from corpora.readers.conll import DOCUMENT
+from corpora.readers.conll import DOCUMENT, cells_of, is_comment
 from corpora.reading import read_documents, read_rows
 from corpora.snapshot import Snapshot
 from data_contracts.records import SPLITS, Rejected, Row
@@ -461,7 +461,7 @@ def _fixed(format_: str, usual: Asked, more: Mapping[str, str], asked: Asked) ->
 
 def _tagged_words(source: Source, states: Sequence[FileState]) -> tuple[list[str], dict[str, str]]:
     """The columns of a file with tagged words, and that it has documents; none of another file."""
-    rows: list[list[str]] = []
+    found: list[str] = []
     group: dict[str, str] = {}
     with _first(states) as content:
         for item in islice(lines(content, source), SAMPLE):
@@ -469,8 +469,10 @@ def _tagged_words(source: Source, states: Sequence[FileState]) -> tuple[list[str
             if line.startswith(DOCUMENT):
                 group = {"group": "document"}
             elif line:
-                rows.append(line.split("\t") if "\t" in line else line.split())
-    width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
+                found.append(line)
+    widths = Counter(len(cells_of(line)) for line in found)
+    width = widths.most_common(1)[0][0] if found else 0
+    rows = [cells_of(line) for line in found if not is_comment(line, width, -1)]
     if width < 2 or not is_tagged([cells[-1] for cells in rows]):
         return [], {}
     columns = [*(f"column{n}" for n in range(1, width)), "tag"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 # Prefixes by scheme. BILOU says L and U for the E and S of BIOES, BMES says M for its I.
@@ -10,6 +11,8 @@ _AS_BIOES = {"L": "E", "U": "S", "M": "I"}
 _ENDED = ("bioes", "bilou", "bmes")  # whose spans have a last tag
 # Languages without blanks between words; Tibetan has points between syllables.
 UNSPACED = ("bo", "ja", "km", "lo", "my", "th", "yue", "zh")
+
+TAG = re.compile(r"O|[BIESLUM][-_]\S+")  # of any scheme
 
 Words = tuple[int, int, str]  # first word, word after the last, type
 

@@ -3,7 +3,8 @@
 Columns are separated by tabs, or where a line has none by blanks. `columns` names them; in `fields`
 they can be given by number, from 1, or from -1 at the end. Without either the word is the first
 column and the tag the last. A line ``-DOCSTART-`` begins a document, which the column ``document``
-names. Every sentence is a row: its words as ``text``, its tags as ``label``.
+names. Every sentence is a row: its words as ``text``, its tags as ``label``. A line before the
+first word of a sentence that begins with ``# `` and isn't a tagged word is a comment.
 
 Reference:
     Tjong Kim Sang and De Meulder 2003, arXiv cs/0306050.
@@ -19,7 +20,7 @@ from corpora.archives import Content
 from corpora.cleaning import clean
 from corpora.decoding import check_text, lines
 from corpora.readers import Raw
-from corpora.tags import joined
+from corpora.tags import TAG, joined
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation, did_you_mean
@@ -37,6 +38,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     fields = source.fields
     word = _place(content, source, fields.text, 0)
     tag = None if fields.label is None else _place(content, source, fields.label, -1)
+    of_any = None if source.label_names else tag
     width = len(source.columns)
     document: dict[str, str] = {}
     sentence: list[list[str]] = []
@@ -63,13 +65,36 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
                 named = _NAMED.fullmatch(line)
                 document = {"document": named[1] if named else f"{content.name}:{number}"}
             continue
-        started = started or number
         line = line.rstrip("\r\n")
-        cells = line.split("\t") if "\t" in line else line.split()
+        if not (sentence or wrong) and is_comment(line, width, of_any):
+            continue
+        started = started or number
+        cells = cells_of(line)
         width = width or len(cells)
         if len(cells) != width:
             wrong = wrong or "wrong number of columns"
         sentence.append([cell.strip() for cell in cells])
+
+
+def cells_of(line: str) -> list[str]:
+    """The columns of a line."""
+    return line.split("\t") if "\t" in line else line.split()
+
+
+def is_comment(line: str, width: int, tag: int | None) -> bool:
+    """Whether a line before a sentence's first word is a comment, and not a word ``#``.
+
+    Args:
+        line: The line.
+        width: Number of columns; 0 if it is unknown.
+        tag: The place of the tag; None if any text may be one.
+    """
+    if not line.startswith(("# ", "#\t")):
+        return False
+    cells = cells_of(line)
+    if width and len(cells) != width:
+        return True
+    return tag is not None and not any(map(TAG.fullmatch, map(str.strip, cells[tag:][:1])))
 
 
 def _is_blank(line: str) -> bool:

@@ -250,6 +250,7 @@ def test_numbers_of_words_are_not_the_words(tmp_path: Path):
     lines, number = [], 0
     for line in _tagged("iob2"):
         number = number + 1 if line else 0
+        lines += ["# id a b"] if number == 1 else []
         lines.append(f"{number} {line}" if line else "")
     found = _rows(_write(tmp_path / "t.conll", lines))
     assert found.source["columns"] == ["column1", "token", "column3", "tag"]

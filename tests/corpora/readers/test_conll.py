@@ -64,6 +64,22 @@ def test_columns_may_be_numbers_or_the_usual_ones(tmp_path: Path, dataset: Prepa
         dataset(tmp_path / "a.conll", **SOURCE | {"fields": {"text": "token", "label": "tga"}})
 
 
+def test_comments_before_a_sentence_are_no_words(tmp_path: Path, dataset: Prepare):
+    (tmp_path / "a.conll").write_text(
+        "# id 1 domain=train\nAda _ _ B-x\nsings _ _ O\n\n"
+        "# text = Bob\n# id 2 domain=train\nBob _ _ B-x\n\n# the last\n"
+    )
+    fields = {"text": 1, "label": 4}
+    found = dataset(tmp_path / "a.conll", fields=fields, answers="spans")
+    assert rows(found) == {"Ada sings": ["Ada/x"], "Bob": ["Bob/x"]}
+    assert not found.counts.quarantined
+    # A word is none.
+    (tmp_path / "b.conll").write_text("# O\n1 B-x\n# O\n\nNo O\n# 2 O\n")
+    found = dataset(tmp_path / "b.conll", fields={"text": 1, "label": 2}, answers="spans")
+    assert rows(found) == {"# 1 #": ["1/x"]}
+    assert [row["reason"] for row in found.rejected()] == ["wrong number of columns"]
+
+
 def test_a_document_is_a_group(tmp_path: Path, dataset: Prepare):
     text = "".join(
         f"-DOCSTART- ({number // 10})\n\nword{number} B-x\nof {number} O\n".replace("of ", "of")
