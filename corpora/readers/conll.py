@@ -73,6 +73,8 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
         width = width or len(cells)
         if len(cells) != width:
             wrong = wrong or "wrong number of columns"
+        if not all(-width <= place < width for place in (word, tag or 0)):
+            wrong = wrong or "fewer columns than 'fields' counts"
         sentence.append([cell.strip() for cell in cells])
 
 

@@ -64,6 +64,13 @@ def test_columns_may_be_numbers_or_the_usual_ones(tmp_path: Path, dataset: Prepa
         dataset(tmp_path / "a.conll", **SOURCE | {"fields": {"text": "token", "label": "tga"}})
 
 
+def test_a_column_beyond_the_last_is_told(tmp_path: Path, dataset: Prepare):
+    (tmp_path / "a.conll").write_text(SENTENCES)
+    for fields in ({"text": 1, "label": 4}, {"text": -4, "label": 3}):
+        with pytest.raises(ContractViolation, match="3 × fewer columns than 'fields' counts"):
+            dataset(tmp_path / "a.conll", fields=fields, answers="spans")
+
+
 def test_comments_before_a_sentence_are_no_words(tmp_path: Path, dataset: Prepare):
     (tmp_path / "a.conll").write_text(
         "# id 1 domain=train\nAda _ _ B-x\nsings _ _ O\n\n"
