@@ -132,6 +132,8 @@ def tagged(tokens: Any, tags: Any, source: Source) -> tuple[str, CanonicalAnswer
         raise UnusableError("a word that is not text")
     if not all(token.strip() for token in tokens):
         raise UnusableError("an empty word")
+    if not source.label_names and any(isinstance(tag, int) for tag in tags):
+        raise UnusableError("a number in place of a tag, which 'label_names' could name")
     text, places = joined(tokens, source.language)
     try:
         names = [_name(tag, source) if source.label_names else label_of(tag)[0] for tag in tags]

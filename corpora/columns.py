@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 from corpora.answer_shapes import (
@@ -117,6 +118,8 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     others = {name: column for name, column in values.items() if name not in choices}
     others = others if _lengths(others, (label,)) else values  # whose texts are read
     words = _words(values) if labelled and asked.answers in (None, "spans") else None
+    if labelled and not words and asked.answers in (None, "spans"):
+        _refuse_numbers(where, values, asked)
     writes = asked.answers == "text" and label is None  # any other text may be the one to write
     if labelled and not words and not writes and text is None and pair is None:
         text, pair = _pair(others, label)
@@ -355,12 +358,32 @@ def _words(values: Mapping[str, list]) -> str | None:
     lists = {n: c for n, c in values.items() if all(isinstance(value, list) for value in c)}
     tags = [name for name, column in lists.items() if are_tags(column)]
 
-    def is_tagged_by(words: str, tags: str) -> bool:
-        pairs = zip(lists[words], lists[tags], strict=True)
-        return nearly_all([len(some) == len(others) for some, others in pairs])
-
     words = [name for name in lists if name not in tags]
-    return next((n for n in words if any(is_tagged_by(n, tag) for tag in tags)), None)
+    return next((n for n in words if any(_one_each(lists[n], lists[tag]) for tag in tags)), None)
+
+
+def _one_each(words: Sequence[list], tags: Sequence[list]) -> bool:
+    """Whether nearly all lists have one tag for each word."""
+    pairs = zip(words, tags, strict=True)
+    return nearly_all([len(some) == len(others) for some, others in pairs])
+
+
+def _refuse_numbers(where: str, values: Mapping[str, list], asked: Asked) -> None:
+    """Refuse words with a number in place of each tag, where there is no other text."""
+    lists = {n: c for n, c in values.items() if all(isinstance(value, list) for value in c)}
+    of_kind = {n: {type(part) for value in c for part in value} for n, c in lists.items()}
+    if asked.text is None and _lengths(values, (asked.label,)):
+        return
+    for words, numbers in permutations(lists, 2):
+        if (of_kind[words], of_kind[numbers]) != ({str}, {int}):
+            continue
+        named = asked.text in (None, words) and asked.label in (None, numbers)
+        if named and _one_each(lists[words], lists[numbers]):
+            raise ContractViolation(
+                f"{where}: {numbers!r} has a number for each word of {words!r}. Write tags such as"
+                " B-person and O in place of numbers, or write the source by hand, with"
+                " `answers: spans` and the tags as `label_names`."
+            )
 
 
 def _text(where: str, values: Mapping[str, list], taken: Iterable[str | None]) -> tuple[str, str]:

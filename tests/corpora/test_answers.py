@@ -187,6 +187,7 @@ def test_words_with_tags_become_a_text_with_spans():
         (["a"], "O", "not one tag per word"),
         (["a", " "], ["O", "O"], "an empty word"),
         (["a", 1], ["O", "O"], "a word that is not text"),
+        (["a"], [1], "a number in place of a tag, which 'label_names' could name"),
         (["a"], ["I-p"], "a tag that cannot follow the one before it (tag_scheme iob2)"),
     ):
         with pytest.raises(UnusableError) as caught:

@@ -284,6 +284,18 @@ def test_words_and_tags_in_json_lines_are_spans(tmp_path: Path):
     assert (found.answers, found.labels) == ("spans", {"per": 40})
 
 
+def test_numbers_in_place_of_tags_are_refused_with_what_to_do(tmp_path: Path):
+    row = {"id": "1", "tokens": ["Ada", "met", "Bob"], "ner_tags": [1, 0, 1]}
+    path = _write(tmp_path / "t.jsonl", [json.dumps(row)] * 20)
+    said: list[dict[str, str]] = [{}, {"text": "tokens", "label": "ner_tags"}, {"answers": "spans"}]
+    for asked in said:
+        with pytest.raises(ContractViolation, match="'ner_tags' has a number for each word of"):
+            _rows(path, **asked)
+    rows = [row | {"text": TEXTS[n], "label": LABELS[n % 3]} for n in range(60)]
+    found = _rows(_write(tmp_path / "u.jsonl", list(map(json.dumps, rows))))
+    assert found.source["fields"] == {"text": "text", "label": "label"}
+
+
 def test_the_ends_of_spans_are_those_with_which_most_rows_can_be_read(tmp_path: Path):
     row = {"text": "Ada met Bob", "label": {"per": {"Ada": [[0, 2]], "Bob": [[8, 10]]}}}
     found = _rows(_write(tmp_path / "t.jsonl", [json.dumps(row)] * 20))
