@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 # Terminal escape sequences are removed as a whole; otherwise "[2J" would be left as text.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -27,6 +29,8 @@ _LINE_ENDS = re.compile("\r\n|[\r\u0085\u2028]")
 _BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")  # all but single spaces, which stay
 _ROUND_LINE_ENDS = re.compile(r" +\n *|\n +")
 _LINE_RUNS = re.compile(r"\n{3,}")
+_WORD = re.compile(r"\S+")
+_MOST_MARKS = 8  # that a character is composed with
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,47 @@ def place_after(before: str, after: str, start: int, end: int) -> tuple[int, int
     if after[place : place + len(part)] != part:
         return None
     return place, place + len(part)
+
+
+def places_before(
+    before: str, after: str, places: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]] | None:
+    """Where parts of a cleaned text were before it was cleaned; None if that cannot be told.
+
+    Args:
+        before: The text.
+        after: The same, cleaned.
+        places: Parts of the cleaned text that begin and end with no blank: first character, and
+            the character after the last.
+    """
+    if before == after:
+        return list(places)
+    words = [(match.start(), match[0], clean(match[0]).text) for match in _WORD.finditer(before)]
+    if "".join(cleaned for *_, cleaned in words) != "".join(after.split()):
+        return None
+    counts = list(accumulate((len(cleaned) for *_, cleaned in words), initial=0))
+    printed = list(accumulate((not character.isspace() for character in after), initial=0))
+
+    def place_of(number: int) -> int:
+        """Of a printed character, by its number."""
+        word = bisect_right(counts, number) - 1
+        start, written, cleaned = words[word]
+        number -= counts[word]
+        if written == cleaned:
+            return start + number
+        ends = range(1, len(written) + 1)
+        return start + bisect_right(ends, number, key=lambda end: len(clean(written[:end]).text))
+
+    found = []
+    for first, behind in places:
+        start, end = place_of(printed[first]), place_of(printed[behind] - 1) + 1
+        ends = range(end, min(end + _MOST_MARKS, len(before)) + 1)
+        part = after[first:behind]
+        end = next((end for end in ends if clean(before[start:end]).text == part), None)
+        if end is None:
+            return None
+        found.append((start, end))
+    return found
 
 
 def _num_printed(text: str) -> int:

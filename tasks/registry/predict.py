@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from corpora.cleaning import clean
+from corpora.cleaning import clean, places_before
 from corpora.limits import MAX_PICTURE_BYTES
 from fourstage.errors import EnvironmentFault, RecipeError, located
 from tasks.registry.lineage import find
@@ -39,7 +40,8 @@ def asking(
     the model: their rows get no label, and ``error`` gives the reason. A single text with tabs is
     several texts for a model that takes them; blank choices at the end of a row are none.
 
-    Texts are cleaned as those of training were, but where an answer says places in them.
+    Texts are cleaned as those of training were. Where an answer says places, they are those in the
+    text as it was given; a text in which they can't be told is read as it is.
 
     For a model that sees, the last text of a row is the path of its picture. The file is read here,
     and only its contents are passed to the model.
@@ -97,9 +99,22 @@ def asking(
             asked = [_texts(row, takes, named) for row in rows]
             faults = [_fault(row, takes) for row in asked]
             whole = [row for row, fault in zip(asked, faults, strict=True) if not fault]
-            read = whole if places else [[clean(text).text for text in row] for row in whole]
-            said = iter(loaded.predict([_question(row, takes) for row in read]))
+            said = iter(answers(whole))
             return [NOTHING | {"error": fault} if fault else dict(next(said)) for fault in faults]
+
+        def answers(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+            read = [[clean(text).text for text in row] for row in rows]
+            said = loaded.predict([_question(row, takes) for row in read])
+            if not places:
+                return said
+            found = list(map(_as_given, said, (row[-1] for row in rows), (row[-1] for row in read)))
+            lost = [
+                [*of[:-1], row[-1]]
+                for answer, row, of in zip(found, rows, read, strict=True)
+                if answer is None
+            ]
+            again = iter(loaded.predict([_question(row, takes) for row in lost]) if lost else ())
+            return [next(again) if answer is None else answer for answer in found]
 
         if "picture" in schema:
             seeing = Seeing(loaded.predict, 1 + bool(head["pairs"]), pictures or Path(), named)
@@ -190,6 +205,31 @@ class Seeing:
         if not data:
             raise ValueError("an empty file in place of a picture")
         return base64.b64encode(data).decode()
+
+
+def _as_given(answer: Mapping[str, Any], given: str, read: str) -> dict[str, Any] | None:
+    """An answer with its places in the text as it was given; None if they can't be told.
+
+    Args:
+        answer: Spans, or a part of the text.
+        given: The text.
+        read: The same, cleaned, which the model read.
+    """
+    whole = dict(answer)
+    parts = whole.get("spans", [whole] if whole.get("start") is not None else [])
+    found = places_before(given, read, [(part["start"], part["end"]) for part in parts])
+    if found is None:
+        return None
+    moved = [
+        {**part, "start": start, "end": end, "text": given[start:end]}
+        for part, (start, end) in zip(parts, found, strict=True)
+    ]
+    if "spans" in whole:
+        said = [[part["start"], part["end"], part["type"]] for part in moved]
+        return whole | {"spans": moved, "answer": json.dumps(said, ensure_ascii=False)}
+    for part in moved:
+        whole |= part | {"answer": json.dumps([[part["start"], part["text"]]], ensure_ascii=False)}
+    return whole
 
 
 def _question(texts: Sequence[str], takes: tuple[int, ...]) -> str | dict[str, str | list[str]]:

@@ -7,7 +7,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.cleaning import clean
+from corpora.cleaning import clean, places_before
+from models.served.words import word_spans
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
     "a \n\r\t\x00\x1b[2J\u202e\u200b\u200d\u2028\u0301é👩क्\u00ad天"
@@ -57,3 +58,26 @@ def test_unicode_line_ends_become_line_ends():
     assert clean("one\u2028two\x85three\u2029four\r\nfive\rsix").text == (
         "one\ntwo\nthree\n\nfour\nfive\nsix"
     )
+
+
+@given(TEXTS)
+def test_a_part_of_the_cleaned_text_is_found_in_the_text_or_given_up(text: str):
+    cleaned = clean(text).text
+    words = word_spans(cleaned).tolist()
+    for first, (start, _) in enumerate(words):
+        for _, end in words[first : first + 3]:
+            found = places_before(text, cleaned, [(start, end)])
+            assert found is None or clean(text[slice(*found[0])]).text == cleaned[start:end]
+
+
+def test_places_in_a_text_of_marks_and_blanks_are_told():
+    text = "\ufeff a\tdo\u00adg\r\n\r\n\r\ncafe\u0301 \u200bis\u200b 👩\u200d👧,好"
+    cleaned = clean(text).text
+    assert cleaned == "a dog\n\ncafé is 👩\u200d👧,好"
+    places = word_spans(cleaned).tolist()
+    found = places_before(text, cleaned, places)
+    assert found is not None
+    assert [text[start:end] for start, end in found] == [
+        *("a", "do\u00adg", "cafe\u0301", "is", "👩\u200d👧", ",", "好")
+    ]
+    assert places_before(text, "another", [(0, 7)]) is None
