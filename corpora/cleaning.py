@@ -7,6 +7,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 
 # Terminal escape sequences are removed as a whole; otherwise "[2J" would be left as text.
@@ -79,8 +80,7 @@ def place_after(before: str, after: str, start: int, end: int) -> tuple[int, int
         end: Where the character after it is.
     """
     part = clean(before[start:end]).text
-    first = _num_printed(clean(before[:start]).text)
-    printed = [place for place, character in enumerate(after) if not character.isspace()]
+    first, printed = _num_printed(before, after, start), _places_printed(after)
     if not part or first >= len(printed):
         return None
     place = printed[first]
@@ -102,10 +102,9 @@ def places_before(
     """
     if before == after:
         return list(places)
-    words = [(match.start(), match[0], clean(match[0]).text) for match in _WORD.finditer(before)]
-    if "".join(cleaned for *_, cleaned in words) != "".join(after.split()):
+    if (told := _words(before, after)) is None:
         return None
-    counts = list(accumulate((len(cleaned) for *_, cleaned in words), initial=0))
+    words, counts = told
     printed = list(accumulate((not character.isspace() for character in after), initial=0))
 
     def place_of(number: int) -> int:
@@ -116,7 +115,7 @@ def places_before(
         if written == cleaned:
             return start + number
         ends = range(1, len(written) + 1)
-        return start + bisect_right(ends, number, key=lambda end: len(clean(written[:end]).text))
+        return start + bisect_right(ends, number, key=lambda end: _length(written[:end]))
 
     found = []
     for first, behind in places:
@@ -130,8 +129,39 @@ def places_before(
     return found
 
 
-def _num_printed(text: str) -> int:
-    return sum(not character.isspace() for character in text)
+def _num_printed(before: str, after: str, end: int) -> int:
+    """The number of printed characters that are left of a text before a place."""
+    if (told := _words(before, after)) is None:
+        return sum(map(len, clean(before[:end]).text.split()))
+    words, counts = told
+    word = bisect_right(words, end, key=lambda word: word[0]) - 1
+    if word < 0:
+        return 0
+    start, written, _ = words[word]
+    within = end - start
+    return counts[word + 1] if within >= len(written) else counts[word] + _length(written[:within])
+
+
+def _length(part: str) -> int:
+    return len(clean(part).text)
+
+
+@lru_cache(maxsize=1)  # all parts of a text are asked for together
+def _words(before: str, after: str) -> tuple[list[tuple[int, str, str]], list[int]] | None:
+    """The words of a text: where each starts, as it is written, and cleaned.
+
+    Also the number of printed characters before each, and of all. None if the cleaned words are not
+    the cleaned text.
+    """
+    words = [(match.start(), match[0], clean(match[0]).text) for match in _WORD.finditer(before)]
+    if "".join(cleaned for *_, cleaned in words) != "".join(after.split()):
+        return None
+    return words, list(accumulate((len(cleaned) for *_, cleaned in words), initial=0))
+
+
+@lru_cache(maxsize=1)
+def _places_printed(text: str) -> list[int]:
+    return [place for place, character in enumerate(text) if not character.isspace()]
 
 
 def _without_invisible(text: str) -> tuple[str, dict[str, int]]:
