@@ -148,6 +148,8 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     if answers == "label" and asked.answers is None:
         answers, how = _several(label, values[label])
         assumed += [how] if how else []
+    if answers in ("label", "label_set", "text") and asked.answers in (None, "label_set"):
+        _refuse_written_lists(where, label, values[label])
     if answers == "number" and asked.answers is None:
         assumed.append("the answers are numbers; `--answers label` makes each a class")
     if answers == "spans" and asked.text_pair is None:
@@ -366,6 +368,16 @@ def _one_each(words: Sequence[list], tags: Sequence[list]) -> bool:
     """Whether nearly all lists have one tag for each word."""
     pairs = zip(words, tags, strict=True)
     return nearly_all([len(some) == len(others) for some, others in pairs])
+
+
+def _refuse_written_lists(where: str, label: str, column: Sequence[Any]) -> None:
+    """Refuse lists or objects that are written as text, as a table of them has."""
+    texts = [value.strip() for value in column if isinstance(value, str) and value.strip()]
+    if texts and nearly_all([text[0] + text[-1] in ("[]", "{}") for text in texts]):
+        raise ContractViolation(
+            f"{where}: {label!r} has lists or objects that are written as text. Write the rows as"
+            " JSON lines, where they are values; --answers label or text takes them as they are."
+        )
 
 
 def _refuse_numbers(where: str, values: Mapping[str, list], asked: Asked) -> None:

@@ -284,6 +284,16 @@ def test_words_and_tags_in_json_lines_are_spans(tmp_path: Path):
     assert (found.answers, found.labels) == ("spans", {"per": 40})
 
 
+def test_lists_that_are_written_as_text_are_refused(tmp_path: Path):
+    for value in ('[[0, 3, "per"]]', "['bug', 'idea']", '{"per": [[0, 3]]}'):
+        cells = [value.replace('"', '""')] * 60
+        lines = ["text,label", *(f'"{t}","{c}"' for t, c in zip(TEXTS, cells, strict=True))]
+        path = _write(tmp_path / "t.csv", lines)
+        with pytest.raises(ContractViolation, match="'label' has lists or objects that are"):
+            _rows(path, label="label")
+    assert _rows(path, label="label", answers="label").answers == "label"
+
+
 def test_numbers_in_place_of_tags_are_refused_with_what_to_do(tmp_path: Path):
     row = {"id": "1", "tokens": ["Ada", "met", "Bob"], "ner_tags": [1, 0, 1]}
     path = _write(tmp_path / "t.jsonl", [json.dumps(row)] * 20)
