@@ -38,6 +38,7 @@ DROPPED = "answer left out: its text is neither at its offset nor once elsewhere
 CLEANED = "invisible characters removed from a reference"
 LEFT_OUT = "reference left out: it is empty, or there twice"
 TRIMMED = "blanks at the ends of a span left out"
+UNITS = "offsets of a span counted UTF-16 units, as its text tells"
 
 _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
@@ -295,6 +296,10 @@ def _spans(value: Any, source: Source, text: str) -> tuple[list[list[Any]], tupl
     found, mended = set(), []
     for start, end, kind, mention in raw_spans(value):
         start, end = _offset(start), _offset(end) + (source.span_ends == "inclusive")
+        if isinstance(mention, str) and text[max(start, 0) : end] != mention:
+            if place := _of_units(text, start, end, mention):
+                mended.append(UNITS)
+                start, end = place
         if not 0 <= start <= end <= len(text):
             raise UnusableError("a span outside the text")
         if start == end:
@@ -312,6 +317,17 @@ def _spans(value: Any, source: Source, text: str) -> tuple[list[list[Any]], tupl
     if any(left[1] > right[0] for left, right in pairwise(spans)):
         raise UnusableError("spans that overlap")
     return [list(span) for span in spans], tuple(mended)
+
+
+def _of_units(text: str, start: int, end: int, mention: str) -> tuple[int, int] | None:
+    """The place of a span whose offsets count UTF-16 units; None if its text is not there."""
+    units = text.encode("utf-16-le")
+    if not 0 <= start < end <= len(units) // 2 or len(units) == 2 * len(text):
+        return None
+    if units[2 * start : 2 * end] != mention.encode("utf-16-le", "replace"):
+        return None
+    first = len(units[: 2 * start].decode("utf-16-le", "replace"))
+    return first, first + len(mention)
 
 
 def raw_spans(value: Any) -> Iterator[tuple[Any, Any, Any, Any]]:

@@ -15,6 +15,7 @@ from corpora.answers import (
     LEFT_OUT,
     MOVED,
     TRIMMED,
+    UNITS,
     UnusableError,
     after_cleaning,
     answer_of,
@@ -153,6 +154,25 @@ def test_blanks_at_the_ends_of_spans_are_left_out_and_told():
     found = answer_of([[0, 4, "b"], [3, 7, "c"], [8, 11, "b"]], of("spans"), TEXT, None, None)
     assert json.loads(found.text) == [[0, 3, "b"], [4, 7, "c"], [8, 11, "b"]]
     assert found.mended == (TRIMMED, TRIMMED)
+
+
+def test_offsets_in_utf_16_units_are_known_by_the_text_of_a_span():
+    text = "😀 Ada 𠮷Bob😀"
+
+    def read(*spans: tuple[int, int, str]) -> tuple[list, tuple[str, ...]]:
+        value = [{"start": a, "end": b, "text": t, "labels": ["x"]} for a, b, t in spans]
+        found = answer_of(value, of("spans"), text, None, None)
+        return json.loads(found.text), found.mended
+
+    assert read((3, 6, "Ada"), (9, 12, "Bob"), (12, 14, "😀")) == (
+        [[2, 5, "x"], [7, 10, "x"], [10, 11, "x"]],
+        (UNITS, UNITS, UNITS),
+    )
+    assert read((2, 5, "Ada")) == ([[2, 5, "x"]], ())
+    with pytest.raises(UnusableError, match="a span whose text is not at its offset"):
+        read((4, 7, "Ada"))
+    with pytest.raises(UnusableError, match="a span outside the text"):
+        read((12, 15, "😀"))
 
 
 def test_settings_say_how_a_value_is_read():
