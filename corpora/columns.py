@@ -32,6 +32,7 @@ TARGETS = (  # of texts to be written
     *("target", "summary", "highlights", "translation", "headline", "title", "response", "reply"),
     *("answer", "answers", "reference", "output", "completion", "摘要", "译文", "标题"),
 )
+DECISIONS = ("accept", "reject", "ignore")  # on the annotations of a row
 SCORES = ("score", "similarity", "rating", "分数", "相似度")  # of pairs
 PAIRS = (  # others differ in a number or a letter, such as sentence1 and sentence2
     *(("text", "text_pair"), ("premise", "hypothesis"), ("first", "second")),
@@ -138,6 +139,12 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         assumed += _unused_identity(values, (text, pair, label))
     if label is None or not labelled:
         return Roles(text, None, identity, tuple(assumed))
+    assumed += [
+        f"column {name!r} says which annotations were accepted; all rows are read, but"
+        f" `where: {{{name}: accept}}` in the source leaves out the others"
+        for name, column in values.items()
+        if name != label and _are_decisions(name, column) and set(column) != {"accept"}
+    ]
     answers = asked.answers or kind_of(values[label])
     if answers is None:
         answers = "text" if may_be("text", values[label]) else "label"
@@ -370,6 +377,11 @@ def _one_each(words: Sequence[list], tags: Sequence[list]) -> bool:
     return nearly_all([len(some) == len(others) for some, others in pairs])
 
 
+def _are_decisions(name: str, column: Sequence[Any]) -> bool:
+    """Whether a column says, as in Prodigy's files, what an annotator decided on a row."""
+    return name == "answer" and all(value in DECISIONS for value in column)
+
+
 def _refuse_written_lists(where: str, label: str, column: Sequence[Any]) -> None:
     """Refuse lists or objects that are written as text, as a table of them has."""
     texts = [value.strip() for value in column if isinstance(value, str) and value.strip()]
@@ -435,6 +447,7 @@ def _label(
     if wanted:
         kinds = {name: wanted if may_be(wanted, values[name]) else None for name in others}
     able = [name for name in others if kinds[name]]
+    able = [name for name in able if not _are_decisions(name, values[name])] or able
     named = [name for name in able if name.lower() in (TARGETS if wanted == "text" else LABELS)]
     plain = [name for name in able if kinds[name] == "label"]
     groups = (

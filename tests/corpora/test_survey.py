@@ -294,6 +294,19 @@ def test_lists_that_are_written_as_text_are_refused(tmp_path: Path):
     assert _rows(path, label="label", answers="label").answers == "label"
 
 
+def test_what_was_decided_on_annotations_is_no_label(tmp_path: Path):
+    rows = [
+        {"text": text, "spans": [{"start": 0, "end": 4, "label": "x"}], "answer": answer}
+        for text, answer in zip(TEXTS, ["accept", "accept", "reject"] * 20, strict=True)
+    ]
+    found = _rows(_write(tmp_path / "t.jsonl", list(map(json.dumps, rows))))
+    assert (found.answers, found.source["fields"]["label"]) == ("spans", "spans")
+    assert any("`where: {answer: accept}` in the source" in said for said in found.assumed)
+    rows = [row | {"answer": "accept"} for row in rows]
+    found = _rows(_write(tmp_path / "u.jsonl", list(map(json.dumps, rows))))
+    assert not any("accept" in said for said in found.assumed)
+
+
 def test_numbers_in_place_of_tags_are_refused_with_what_to_do(tmp_path: Path):
     row = {"id": "1", "tokens": ["Ada", "met", "Bob"], "ner_tags": [1, 0, 1]}
     path = _write(tmp_path / "t.jsonl", [json.dumps(row)] * 20)
