@@ -49,10 +49,10 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     """Let a stage with policy ``continue`` start from its last version, on new documents only.
 
     The budget scales with the new text: if a tenth of the tokens is new, the stage gets a tenth of
-    the recipe's budget. With less new text than one batch, the last version is kept. A corpus that
-    this version did not read is new; the rows of datasets are read again. A stage that reads rows
-    alone is trained anew if they changed, and so is one that was continued as often as the recipe
-    allows.
+    the recipe's budget. With less new text than one batch, the last version is kept, and the text
+    is still new in the next run. A corpus that this version did not read is new; the rows of
+    datasets are read again. A stage that reads rows alone is trained anew if they changed, and so
+    is one that was continued as often as the recipe allows.
     """
     name = stage_step(stage.name)
     if stage.refresh != GOES_ON or name not in run.last or name in run.made:
@@ -68,11 +68,11 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     new_tokens = all_tokens = 0
     for corpus in stage.corpora:
         tokens = as_texts(run.made)[tokens_step(corpus)]
-        seen = run.last.get(corpus_step(corpus))
         all_tokens += _train_tokens(tokens)
         if corpus not in corpora:
             continue
-        if seen is None or tokens_step(corpus) not in before.inputs:  # all of it is new here
+        seen = _read_by(before, corpus)
+        if seen is None:  # all of it is new here
             new_tokens += _train_tokens(tokens)
             continue
         if seen.digest == run.made[corpus_step(corpus)].digest:
@@ -101,6 +101,22 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         inputs=inputs,
         given={**step.given, "stage": stage},
     )
+
+
+def _read_by(stage: Artifact, corpus: str) -> Artifact | None:
+    """A corpus as a stage read it; None if it did not.
+
+    The last run may have had a later one, with less new text than a batch, which the stage did not
+    read.
+    """
+    if not (read := stage.inputs.get(tokens_step(corpus))):
+        return None
+    tokens = store().find(read["kind"], read["key"])
+    if not isinstance(tokens, Artifact):
+        return None
+    data = tokens.inputs["data"]
+    found = store().find(data["kind"], data["key"])
+    return found if isinstance(found, Artifact) else None
 
 
 def _times_continued(stage: Artifact) -> int:
