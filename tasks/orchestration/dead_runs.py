@@ -25,6 +25,7 @@ from tasks.orchestration.flow_runs import chosen_flow_runs
 from tasks.orchestration.orphans import crash
 
 RESUMABLE = "resumable"  # tag of deployments whose crashed runs are resumed
+AWAITING_RETRY = "AwaitingRetry"  # name of the state that resumes a run
 OLDEST = timedelta(days=1)  # since a run died; by then the next night's run has superseded it
 
 
@@ -56,11 +57,18 @@ def resume_dead_runs(most_starts: int) -> list[str]:
         )
         crash(str(run.id) for run in crashed)
         for run in crashed:
-            again = RESUMABLE in run.tags and run.run_count < most_starts
+            again = RESUMABLE in run.tags and _starts(client, run) < most_starts
             if again and _newest(client, run):
                 client.set_flow_run_state(run.id, AwaitingRetry(scheduled_time=now))
                 resumed.append(run.name)
     return resumed
+
+
+def _starts(client: SyncPrefectClient, run: FlowRun) -> int:
+    """How often a run was started; Prefect's count lacks starts that died before the flow began."""
+    states = client.read_flow_run_states(run.id)
+    resumed = sum(state.name == AWAITING_RETRY for state in states)
+    return max(run.run_count, 1 + resumed)
 
 
 def _newest(client: SyncPrefectClient, run: FlowRun) -> bool:
