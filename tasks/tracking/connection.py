@@ -6,6 +6,7 @@ therefore name the address explicitly.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -24,7 +25,7 @@ from uuid import uuid4
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import PAGES, home, mlflow_uri, without_credentials
-from fourstage.space import no_space
+from fourstage.space import no_space, too_many_open_files
 from tasks.tracking.database_lock import PUT_RIGHT, locked, wait_until_free
 
 if TYPE_CHECKING:
@@ -330,8 +331,10 @@ def _answering(uri: str) -> Iterator[None]:
         if error.error_code not in FAULTS and not database:
             raise
         raise _unreachable(uri, error) from error
-    except (RequestException, SQLAlchemyError, OSError) as error:
+    except (RequestException, SQLAlchemyError, ConnectionError, TimeoutError) as error:
         raise _unreachable(uri, error) from error
+    except OSError as error:
+        raise _of_files(error) from error
     except ModuleNotFoundError as error:
         raise EnvironmentFault(
             f"MLflow at {without_credentials(uri)} (MLFLOW_TRACKING_URI): the database driver"
@@ -339,6 +342,24 @@ def _answering(uri: str) -> Iterator[None]:
             " psycopg2-binary), or give the address of an MLflow server; then run the same command"
             " again."
         ) from error
+
+
+def _of_files(error: OSError) -> EnvironmentFault:
+    """A file of a run or a model that can't be copied: no fault of the database or the server."""
+    if error.errno == errno.EMFILE:
+        return EnvironmentFault(
+            f"{too_many_open_files()}. What is finished is kept; run the same command again."
+        )
+    if lack := no_space(home()):
+        return EnvironmentFault(
+            f"MLflow's files: {lack}. What is finished is kept; make room or set FOURSTAGE_HOME,"
+            " then run the same command again."
+        )
+    return EnvironmentFault(
+        f"a file of MLflow's can't be copied: {str(error)[:300]}. What is finished is kept. Models"
+        f" are put together in {tempfile.gettempdir()} (TMPDIR), so there must be room in it, too;"
+        " then run the same command again."
+    )
 
 
 def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import socket
 import sqlite3
@@ -17,7 +18,7 @@ import pytest
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import PAGES
 from tasks.tracking import connection
-from tasks.tracking.connection import connect, made_once
+from tasks.tracking.connection import Tracking, answered, connect, made_once
 from tasks.tracking.runs import ensure_experiment
 from tests.answering import answering
 
@@ -97,6 +98,29 @@ def test_a_database_of_another_version_is_named_with_what_to_do(home: Path, empt
         database.execute("update alembic_version set version_num = 'ffffffffffff'")
     with pytest.raises(EnvironmentFault, match=r"out-of-date database schema.* move it away"):
         connect()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/elsewhere/x"), "/elsewhere/x.*TMPDIR"),
+        (shutil.Error([("a", "b", "[Errno 28] No space left on device")]), "No space .*TMPDIR"),
+        (PermissionError(errno.EACCES, "Permission denied", "mlflow/1"), "'mlflow/1'"),
+        (OSError(errno.EMFILE, "Too many open files"), "too many open files: .* may have"),
+    ],
+)
+def test_files_that_cannot_be_copied_are_no_fault_of_the_database(
+    tracking: Tracking, error: OSError, said: str
+):
+    """Or one would be told to move the database away because a folder is full."""
+
+    @answered
+    def copy(_: Tracking) -> None:
+        raise error
+
+    with pytest.raises(EnvironmentFault, match=said) as caught:
+        copy(tracking)
+    assert "mlflow.db" not in str(caught.value)
 
 
 def test_an_address_that_is_none_is_named(home: Path):
