@@ -281,17 +281,22 @@ def _orphans() -> Finding:
 
 
 def _champions() -> Finding:
-    """Models whose champion was removed; their next version waits for approval."""
-    from tasks.registry.versions import without_champion
+    """Models whose champion was removed (their next version waits) or has lost its files."""
+    from tasks.registry.versions import without_champion, without_files
     from tasks.tracking.connection import connect
 
     check, uri = "champions", mlflow_uri()
     if uri == f"sqlite:///{home() / 'mlflow.db'}" and not (home() / "mlflow.db").is_file():
         return Finding(check, FINE, "no model is registered here")
     try:
-        found = without_champion(connect())
+        tracking = connect()
+        found, lost = without_champion(tracking), without_files(tracking)
     except EnvironmentFault as fault:
         return Finding(check, WARNING, f"not known: {fault}")
+    if lost:
+        told = "; ".join(f"{name} {why}" for name, why in lost.items())
+        remedy = "put them back or, where the home was moved, put a link to it at its old path"
+        return Finding(check, WRONG, f"{told}. No version can replace it: {remedy}")
     if not found:
         return Finding(check, FINE, "no model has lost its own")
     told = "; ".join(

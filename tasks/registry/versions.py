@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fourstage.errors import RecipeError
 from tasks.store.registry_memory import CHAMPION, Version, remember
 from tasks.tracking.connection import Tracking, answered, every
+from tasks.tracking.logged_files import lost_folder
 from tasks.tracking.tags import FILES, KEY
 
 if TYPE_CHECKING:
@@ -93,6 +94,18 @@ def without_champion(tracking: Tracking) -> dict[str, int]:
         for model in every(tracking.client.search_registered_models)
     }
     return {name: int(previous) for name, previous in found.items() if previous is not None}
+
+
+@answered
+def without_files(tracking: Tracking) -> dict[str, str]:
+    """Why its champion's files are lost, for each model of ours."""
+    found = {}
+    for model in every(tracking.client.search_registered_models):
+        if CHAMPION in model.aliases:
+            champion = version(tracking, model.name, int(model.aliases[CHAMPION]))
+            if champion.model_id and (why := lost_folder(tracking, champion.model_id)):
+                found[model.name] = f"version {champion.number}: {why}"
+    return found
 
 
 @answered

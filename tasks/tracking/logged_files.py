@@ -74,16 +74,33 @@ def verified(tracking: Tracking, model_id: str | None, *names: str) -> Iterator[
 
 def check_files(tracking: Tracking, model_id: str | None) -> None:
     """Verify a model's files as `verified` does, without copying files on this machine."""
-    from mlflow.utils.file_utils import local_file_uri_to_path
-
     model = _model(tracking, model_id)
-    if not model.artifact_location.startswith("file:"):
+    folder = _here(model)
+    if folder is None:
         with verified(tracking, model_id):
             return
+    _compare(model, folder, _listing(model, folder))
+
+
+def lost_folder(tracking: Tracking, model_id: str | None) -> str:
+    """Why a model's folder is lost, in a look; empty if it is there or not on this machine."""
+    try:
+        _here(_model(tracking, model_id))
+    except FilesLost as error:
+        return str(error)
+    return ""
+
+
+def _here(model: LoggedModel) -> Path | None:
+    """The folder of a model on this machine; None if its files are elsewhere."""
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    if not model.artifact_location.startswith("file:"):
+        return None
     folder = Path(local_file_uri_to_path(model.artifact_location))
     if not folder.is_dir():
-        raise FilesLost(f"the files of {model_id} are not in {folder}")
-    _compare(model, folder, _listing(model, folder))
+        raise FilesLost(f"the files of {model.model_id} are not in {folder}")
+    return folder
 
 
 @answered

@@ -223,3 +223,23 @@ def test_a_champion_that_was_taken_away_is_a_warning(tmp_path):
     assert found.status == "warning"
     assert "small has none while version 1 is the previous one" in found.found
     assert without_champion(tracking) == {"small": 1}
+
+
+def test_a_champion_whose_files_are_gone_is_wrong(tmp_path):
+    from tasks.registry.versions import MODEL_TAG
+    from tasks.tracking.connection import connect
+    from tasks.tracking.runs import ensure_experiment
+
+    client = connect().client
+    model = client.create_logged_model(ensure_experiment(connect(), "small"), name="small")
+    (tmp_path / "weights").write_text("1")
+    client.log_model_artifacts(model.model_id, str(tmp_path / "weights"))
+    client.create_registered_model("small")
+    tags = {MODEL_TAG: model.model_id}
+    client.create_model_version("small", source=str(tmp_path), tags=tags)
+    client.set_registered_model_alias("small", "champion", "1")
+    assert finding("champions").status == "fine"
+    (tmp_path / "home" / "mlflow").rename(tmp_path / "moved")
+    found = finding("champions")
+    assert found.status == "wrong"
+    assert f"small version 1: the files of {model.model_id} are not in {tmp_path}" in found.found
