@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -182,8 +182,9 @@ def _end(guard: subprocess.Popen, log: Path) -> None:
         guard.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         guard.kill()
-    if not log.stat().st_size:
-        log.unlink()
+    with suppress(FileNotFoundError):  # `gc --keep 0` has taken it away
+        if not log.stat().st_size:
+            log.unlink()
 
 
 def _free_port() -> int:

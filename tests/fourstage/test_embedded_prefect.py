@@ -99,6 +99,12 @@ def test_a_server_that_ends_as_it_starts_is_told_from_one_that_is_slow(home, mon
         guard.communicate()
 
 
+def test_a_log_that_gc_took_away_meanwhile_is_not_looked_for(home):
+    guard = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    embedded_prefect._end(guard, home / "20261129-152034-prefect-1.log")
+    assert guard.returncode is not None
+
+
 def plant(database: Path) -> None:
     with closing(sqlite3.connect(database, timeout=60)) as connection:
         connection.execute("create table planted (number)")
