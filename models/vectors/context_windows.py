@@ -44,6 +44,8 @@ def blocks(
     Reference:
         Mikolov et al. 2013, arXiv 1301.3781, 3.2.
     """
+    if not len(ids):  # a portion of unknown words, or all of it thinned out
+        return
     size = STRETCH * STRETCHES
     missing = -len(ids) % size
     reach = rng.integers(1, window + 1, len(ids), dtype=np.int32)

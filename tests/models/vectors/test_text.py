@@ -105,3 +105,11 @@ def test_windows_hold_the_nearest_words_of_the_same_document(window) -> None:
     for i in range(number):
         near = [j for j in range(i - reach[i], i + reach[i] + 1) if j != i and 0 <= j < number]
         assert seen.get(i, []) == [j for j in near if documents[j] == documents[i]]
+
+
+def test_a_portion_without_a_known_word_has_no_windows() -> None:
+    given = {"a": (corpus([5, 6, 7] * 3, [WORDS.unknown_id] * 4), 1.0)}
+    kept = text.kept_shares(text.frequencies(given, WORDS), 0.0)
+    portion = text.Portion("a", 0, 1, 2, 4)
+    words = text.kept_words(portion, given, kept, np.random.default_rng(0))
+    assert list(blocks(*words, 2, np.random.default_rng(0))) == []
