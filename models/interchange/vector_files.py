@@ -104,7 +104,7 @@ def read_vectors(path: Path, kind: str) -> WordVectorsFile:
 
     Raises:
         ContractViolation: The header is not what the lines are, a line has another width or a
-            number that is none, a word comes twice, or there are no words.
+            number that is none or is not UTF-8, a word comes twice, or there are no words.
     """
     assert kind in FORMATS, kind
     found = _binary(path) if kind == "word2vec_binary" else _text(path, kind == "word2vec")
@@ -138,10 +138,13 @@ def _text(path: Path, has_header: bool) -> WordVectorsFile:
     words: list[str] = []
     rows: list[np.ndarray] = []
     wanted = width = None
-    with path.open(encoding="utf-8-sig", newline="\n") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            parts = line.rstrip().split(" ")
             where = f"{path}:{number}"
+            try:
+                parts = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip().split(" ")
+            except UnicodeDecodeError:
+                raise ContractViolation(f"{where}: expected UTF-8; save the file as such") from None
             if has_header and number == 1:
                 wanted, width = _header(where, parts)
                 continue

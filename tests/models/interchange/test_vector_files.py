@@ -71,6 +71,14 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, content, kind, 
         read_vectors(tmp_path / "v", kind)
 
 
+@pytest.mark.parametrize(("kind", "line"), [("word2vec", 2), ("glove", 1)])
+def test_text_in_another_encoding_is_refused_with_its_line(tmp_path: Path, kind, line) -> None:
+    head = "1 2\n" if kind == "word2vec" else ""
+    (tmp_path / "v").write_text(f"{head}naïve 1 2\n", encoding="latin-1")
+    with pytest.raises(ContractViolation, match=rf":{line}: expected UTF-8"):
+        read_vectors(tmp_path / "v", kind)
+
+
 def _stage(tokenizer: Tokenizer | None) -> PretrainedNetwork:
     size = tokenizer.vocabulary_size if tokenizer else 4
     table = np.arange(3.0 * size, dtype=np.float32).reshape(size, 3)
