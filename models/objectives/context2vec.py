@@ -78,12 +78,16 @@ class Context2Vec(Windows):
         self.across_documents = across_documents
         self._special = np.array(context.tokenizer.special_ids)
         self._counts = np.zeros(context.tokenizer.vocabulary_size)
+        self._counted: list[TokenisedCorpus] = []
         if (rows := context.rows) is not None:
             self._count(text for row in range(len(rows)) for text in rows.texts(row))
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
         """Full windows; the corpus is read once for the frequencies of its words."""
-        self._count(corpus.document(number)[0] for number in range(len(corpus)))
+        # Each pass asks anew. Noise must not depend on how many passes a process has begun.
+        if not any(corpus is each for each in self._counted):
+            self._counted.append(corpus)
+            self._count(corpus.document(number)[0] for number in range(len(corpus)))
         return super().index(corpus, rng)
 
     def _count(self, texts: Any) -> None:

@@ -148,3 +148,17 @@ def test_what_means_nothing_is_refused():
         Context2Vec(CONTEXT, noise_words=0)
     with pytest.raises(RecipeError, match="'context2vec' shares its rows with no other objective"):
         catalogue.check_compatible("context2vec", ["bidirectional_lm", "context2vec"])
+
+
+def test_noise_does_not_depend_on_how_often_a_corpus_is_read():
+    corpora = [MemoryCorpus([[[word] * 12]]) for word in (9, 15)]
+    given = {"token_ids": ROWS, "padding_mask": (ROWS > 0).astype("int32")}
+
+    def noise(passes: int) -> np.ndarray:
+        objective = Context2Vec(CONTEXT, noise_words=50)
+        for corpus in (*corpora, *[corpora[0]] * passes):
+            objective.index(corpus, np.random.default_rng(0))
+        return objective.examples(given, np.random.default_rng(2))[NOISE_IDS]
+
+    assert np.array_equal(noise(0), noise(9))
+    assert 0.4 < (noise(9) == 9).mean() < 0.6
