@@ -34,7 +34,7 @@ def word_map(words: Sequence[str], table: WordTable) -> WordMap:
     """Neighbours among all words, and a map of the chosen ones.
 
     Args:
-        words: Looked up as written, then in lower case.
+        words: Looked up as `models.vectors.lookup` does.
         table: All words; those of the vocabulary are neighbours.
     """
     found = {word: row for word in words if (row := table.row(word)) is not None}

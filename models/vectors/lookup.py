@@ -1,4 +1,7 @@
-"""Vectors by word: those of a finished stage's vocabulary, and fastText's of any other word."""
+"""Vectors by word: those of a finished stage's vocabulary, and fastText's of any other word.
+
+A word is looked up as written, then in lower case, then as the tokenizer writes it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ class WordTable:
     Attributes:
         ids: {word: its row} of the vocabulary.
         vectors: (n, D).
-        more: {word: its row} of words that are asked about, and are no answers.
+        more: {word: its row} of words that are asked about and written otherwise in the
+            vocabulary, such as without accents, or not in it: these are no answers.
     """
 
     ids: Mapping[str, int]
@@ -44,34 +48,45 @@ def word_table(
         folder: The stage's folder. Rows of n-grams in it are those of pre-training; fine-tuning
             does not change them.
         tokenizer: The recipe's tokenizer; special tokens are no words.
-        words: Words that are asked about. Those that are not in the vocabulary have the vector of
-            their n-grams, if the stage has such rows.
+        words: Words that are asked about. Those that the tokenizer writes otherwise have the row of
+            that word; those that are not in the vocabulary have the vector of their n-grams, if the
+            stage has such rows.
         folders: Project folders, searched first.
     """
     pieces = tokenizer.served()["pieces"]
     special = set(tokenizer.special_ids)
     ids = {piece: number for number, piece in enumerate(pieces) if number not in special}
-    table = WordTable(ids, load_file(folder / NETWORK)[TABLE], {})
-    if not head_file(folder, SUBWORDS).exists():
-        return table
+    vectors = load_file(folder / NETWORK)[TABLE]
+    table = WordTable(ids, vectors, {})
     asked = [word for word in dict.fromkeys(words) if table.row(word) is None]
-    found = _of_ngrams(folder, tokenizer, table, asked, folders)
-    if not found:
-        return table
-    more = {word: len(table.vectors) + place for place, word in enumerate(found)}
-    return WordTable(ids, np.concatenate([table.vectors, [*found.values()]]), more)
+    written = _written(tokenizer, asked) if asked else {}
+    more = {word: ids[own] for word, own in written.items() if own in ids}
+    unseen = {word: own for word, own in written.items() if own not in ids}
+    if unseen and head_file(folder, SUBWORDS).exists():
+        found = _of_ngrams(folder, tokenizer, unseen, folders)
+        more |= {word: len(vectors) + place for place, word in enumerate(found)}
+        vectors = np.concatenate([vectors, *([vector] for vector in found.values())])
+    return WordTable(ids, vectors, more)
+
+
+def _written(tokenizer: Tokenizer, words: Iterable[str]) -> dict[str, str]:
+    """{word: how the tokenizer writes it}, without what is several words."""
+    from models.tokenizers.wordpiece import word_counts
+
+    own: Any = tokenizer
+    if not hasattr(own, "lowercase"):  # a project's own, which may write words in any way
+        return {}
+    # Where Chinese words are longer than a character, what is asked about is one as it stands.
+    cut = (lambda run: [run]) if own.longest_match else None
+    parts = {word: [*word_counts([word], lowercase=own.lowercase, cut=cut)] for word in words}
+    return {word: found[0] for word, found in parts.items() if len(found) == 1}
 
 
 def _of_ngrams(
-    folder: Path,
-    tokenizer: Tokenizer,
-    table: WordTable,
-    words: Iterable[str],
-    folders: tuple[Path, ...],
+    folder: Path, tokenizer: Tokenizer, words: Mapping[str, str], folders: tuple[Path, ...]
 ) -> dict[str, np.ndarray]:
-    """Vectors of words without a row; what is several words, or has no n-grams, has none."""
+    """Vectors of words without a row, by how the tokenizer writes them; none without n-grams."""
     from models.catalogue import find
-    from models.tokenizers.wordpiece import word_counts
     from models.training.trained_stage import config_of
     from models.vectors.subwords import ROWS, subwords_of
 
@@ -79,21 +94,10 @@ def _of_ngrams(
     family: Any = find("families", config["family"], folders)
     subwords = subwords_of(family.config_class(**config["network"]), tokenizer.vocabulary_size)
     assert subwords is not None, "rows of n-grams are of a network with buckets"
-    own: Any = tokenizer  # of whole words, so it has a case
-    # Where Chinese words are longer than a character, what is asked about is one as it stands.
-    cut = (lambda run: [run]) if own.longest_match else None
-    found: dict[str, np.ndarray] = {}
     with safe_open(head_file(folder, SUBWORDS), "numpy") as file:
         rows = file.get_slice(ROWS)  # of which a few are read
-        for word in words:
-            parts = list(word_counts([word], lowercase=own.lowercase, cut=cut))
-            row = table.ids.get(parts[0]) if len(parts) == 1 else None
-            vector = table.vectors[row] if row is not None else None
-            if row is None and len(parts) == 1:
-                vector = subwords.unseen(parts[0], rows)
-            if vector is not None:
-                found[word] = vector
-    return found
+        made = {word: subwords.unseen(own, rows) for word, own in words.items()}
+    return {word: vector for word, vector in made.items() if vector is not None}
 
 
 def nearest(

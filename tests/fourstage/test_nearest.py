@@ -90,6 +90,16 @@ def test_the_nearest_words_of_a_stage_and_of_an_analogy(tmp_path: Path, monkeypa
     assert "not among the 5 words of the vocabulary; did you mean 'queen'?" in err
 
 
+def test_a_word_is_found_as_the_tokenizer_writes_it(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+    stage = str(a_stage(tmp_path / "stage"))
+    for asked in ("Quéen", "queen"):
+        options = parse(("nearest", stage, asked, "--count", "9"))
+        assert exit_code_of(lambda options=options: options.handler(options)) == 0
+        found = capsys.readouterr().out.split()[2::2]
+        assert sorted(found) == ["apple", "king", "man", "woman"]
+
+
 LIKED = ["这家酒店非常漂亮，我很喜欢", "那家酒店特别漂亮，我们喜欢", "酒店早餐丰富，大家喜欢"]
 BROKEN = ["手机电池质量太差，已经退货", "电池坏了，要求手机退货", "质量不好，手机只能退货"]
 

@@ -264,6 +264,8 @@ def test_fasttext_goes_on_with_its_ngrams_and_has_vectors_of_unseen_words(tmp_pa
     assert list(found.more) == ["WABC"]
     assert np.array_equal(found.vectors[found.more["WABC"]], unseen)
     assert len(found.vectors) == tokenizer().vocabulary_size + 1
+    # What the tokenizer writes otherwise is that word, and so no neighbour of itself.
+    assert word_table(tmp_path / "second", tokenizer(), ["wáb"]).row("wáb") == word
     pairs, questions = tmp_path / "pairs", tmp_path / "questions"
     pairs.write_text("wab\tWABC\t3\nwab\twac\t2\nwac\twabc\t1\nwab\tw abc\t9\n")
     questions.write_text(": x\nwab wac wabc wad\nwab wac wad wabc\nwab wac wad wae\n")
