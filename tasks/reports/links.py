@@ -16,7 +16,9 @@ def link_cells(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def link_line(facts: Mapping[str, Any]) -> str:
-    """The scores on one line."""
-    return ", ".join(
+    """The scores on one line, with the number of triples that could not be ranked."""
+    line = ", ".join(
         f"{name} {cell}" for name, cell in zip(LINK_SCORES, link_cells(facts), strict=True)
     )
+    told = f"; {facts['unknown']:,} have names without a vector and count as the last"
+    return line + told if facts["unknown"] else line

@@ -279,6 +279,8 @@ def _result(artifact: Artifact) -> str:
             for what, cut in notes["metrics"].get("cut", {}).items():
                 cut_ones = f"{cut['count']:,} {'training rows' if what == 'row' else 'targets'}"
                 said += f", {cut_ones} truncated (the longest has {cut['longest']:,} tokens)"
+            if unknown := notes["metrics"].get("triples_with_unknown_names"):
+                said += f", {unknown:,} triples with names outside of the vocabulary left out"
             if blend := notes["metrics"].get("blend"):
                 parts = f"{blend['network']:.2f} network + {blend['counted']:.2f} n-grams"
                 said += f", answers by {parts}"

@@ -45,6 +45,20 @@ def test_mended_answers_and_truncated_rows_are_counted(capsys):
     assert "1,200 training rows truncated (the longest has 340 tokens)" in line
 
 
+def test_triples_with_unknown_names_are_counted(capsys):
+    scores = {"mean_rank": 29.0, "mrr": 0.1, "hits_at_1": 0.0, "hits_at_3": 0.1, "hits_at_10": 0.2}
+    line = _line(capsys, "links graph", metrics=scores, unknown=0)
+    assert "mean rank 29" in line
+    assert "without" not in line
+    line = _line(capsys, "links graph", metrics=scores, unknown=1200)
+    assert "1,200 have names without a vector and count as the last" in line
+    notes = {"tokens_per_second": 9.0, "metrics": {"triples_with_unknown_names": 0}}
+    assert "triples" not in _line(capsys, "stage general", notes, steps=5)
+    notes["metrics"]["triples_with_unknown_names"] = 7
+    line = _line(capsys, "stage general", notes, steps=5)
+    assert "7 triples with names outside of the vocabulary left out" in line
+
+
 def test_a_stage_says_how_much_its_network_and_the_n_grams_beside_it_count(capsys):
     notes = {"tokens_per_second": 9.0, "metrics": {"blend": {"network": 0.254, "counted": 1.0}}}
     line = _line(capsys, "stage finetune", notes, steps=5)
