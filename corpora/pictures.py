@@ -37,6 +37,8 @@ REGIONS = pyarrow.schema(
 )
 
 
+# Other pictures, so that rows that name one learn why it has no regions.
+_OTHERS = (".avif", ".bmp", ".gif", ".heic", ".tif", ".tiff", ".webp")
 _READERS = {suffix: each.read for each in (npz, parquet, tsv) for suffix in each.SUFFIXES}
 
 
@@ -158,6 +160,8 @@ def _read(
             yield content.name, _regions(content, wanted.most_regions)
         except NoRegionsError as error:
             yield content.name, error
+    elif lowered.endswith(_OTHERS):
+        yield content.name, NoRegionsError("a picture that is neither PNG nor JPEG")
 
 
 def _is_named(source: Source, snapshot: Snapshot) -> Callable[[str], bool]:

@@ -13,12 +13,12 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from corpora.pictures import PreparedRegions, bytes_of
+from corpora.pictures import PreparedRegions, bytes_of, read_pictures
 from corpora.preparation import prepare_dataset
 from corpora.prepared import prepared_rows
 from corpora.regions import NUM_FEATURES, NoRegionsError, drawn, regions_of
 from corpora.snapshot import take_snapshot
-from data_contracts.sources import load_source
+from data_contracts.sources import load_source, parse_source
 
 
 def encoded(pixels: np.ndarray, form: str = "PNG", **more) -> bytes:
@@ -201,3 +201,30 @@ def test_the_embedded_pictures_have_a_region_for_each_square(tmp_path: Path):
     files = bytes_of(snapshot, {rows[0].picture or ""})
     ((_, data),) = files.items()
     assert np.array_equal(regions_of(data).boxes, prepared.of(rows[0].picture or "")[0])
+
+
+def test_a_picture_of_another_kind_is_not_missing(tmp_path: Path):
+    (tmp_path / "pictures").mkdir()
+    for name in ("a.png", "b.gif", "c.WEBP"):
+        form = {"png": "PNG", "gif": "GIF", "webp": "WEBP"}[name[2:].lower()]
+        (tmp_path / "pictures" / name).write_bytes(encoded(drawing(1), form))
+    (tmp_path / "pictures" / "d.txt").write_text("no picture")
+    (tmp_path / "rows.csv").write_text("text,label,picture\nword,yes,a.png\n")
+    source = parse_source(
+        {
+            "name": "rows",
+            "description": "Rows.",
+            "language": "en",
+            "licence": "none",
+            "files": str(tmp_path / "rows.csv"),
+            "fields": {"text": "text", "label": "label", "picture": "picture"},
+            "pictures": str(tmp_path / "pictures"),
+        }
+    )
+    index = read_pictures(source, take_snapshot(source), tmp_path)
+    assert index is not None
+    assert index.counts["without_regions"] == {"a picture that is neither PNG nor JPEG": 2}
+    assert index.named("a.png").name.endswith("a.png")
+    for name, said in (("b.gif", "neither PNG nor JPEG"), ("d.txt", "missing")):
+        with pytest.raises(NoRegionsError, match=said):
+            index.named(name)
