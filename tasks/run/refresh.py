@@ -50,9 +50,10 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
 
     The budget scales with the new text: if a tenth of the tokens is new, the stage gets a tenth of
     the recipe's budget. With less new text than one batch, the last version is kept, and the text
-    is still new in the next run. A corpus that this version did not read is new; the rows of
-    datasets are read again. A stage that reads rows alone is trained anew if they changed, and so
-    is one that was continued as often as the recipe allows.
+    is still new in the next run. Of several corpora, one with less new text than a batch is read
+    whole, or its few documents would be repeated to fill its share. A corpus that this version did
+    not read is new; the rows of datasets are read again. A stage that reads rows alone is trained
+    anew if they changed, and so is one that was continued as often as the recipe allows.
     """
     name = stage_step(stage.name)
     if stage.refresh != GOES_ON or name not in run.last or name in run.made:
@@ -65,6 +66,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     step = run.plan.steps[name]
     inputs = dict(step.inputs) | {STAGE_BEFORE: last_step(name)}
     run.pin(last_step(name), before)
+    smallest = stage.batch_size * stage.sequence_length
     new_tokens = all_tokens = 0
     for corpus in stage.corpora:
         tokens = as_texts(run.made)[tokens_step(corpus)]
@@ -77,11 +79,10 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
             continue
         if seen.digest == run.made[corpus_step(corpus)].digest:
             continue  # unchanged text is replayed
-        fresh = run.make(_fresh_tokens(run, corpus, seen))
-        if _train_tokens(fresh):
-            new_tokens += _train_tokens(fresh)
+        fresh = _train_tokens(run.make(_fresh_tokens(run, corpus, seen)))
+        new_tokens += fresh
+        if fresh >= smallest:
             inputs[tokens_step(corpus)] = fresh_step(tokens_step(corpus))
-    smallest = stage.batch_size * stage.sequence_length
     if new_tokens < smallest:
         say(f"{name}: {new_tokens:,} new tokens, a batch holds {smallest:,}; last version kept")
         run.pin(name, before)

@@ -31,9 +31,9 @@ class Night(RecipeRun):
         return self.made[name]
 
 
-def night(recipe: Path) -> Night:
+def night(recipe: Path, *overrides: str) -> Night:
     """A run that goes on from the last one, up to the stage ``domain``."""
-    run = Night(plan_recipe(str(recipe)), cast(Tracking, None), "")
+    run = Night(plan_recipe(str(recipe), overrides), cast(Tracking, None), "")
     keep_what_stays(run)
     run.make_all("corpus", "tokenizer", "tokens")
     _, domain, *_ = run.plan.recipe.stages
@@ -59,3 +59,14 @@ def test_little_new_text_adds_up_until_it_fills_a_batch(home: Path, tmp_path: Pa
     assert fresh == "fresh tokens letters"
     # All that came since the stage read the text, not only what this night brought.
     assert nights[-1].made[fresh].facts["tokens"]["train"] > 1_000
+
+
+def test_a_corpus_with_hardly_any_new_text_is_read_whole_beside_another(home: Path, tmp_path: Path):
+    project = Project(tmp_path / "project")
+    recipe = project.folder / "recipes" / "small.yaml"
+    first = night(recipe).made["stage domain"]
+    project.lines("letters.jsonl", [document(3000, sentences=1)], mode="a")
+    both = night(recipe, "stages.domain.corpora={letters: 0.5, notes: 0.5}")
+    assert both.made["stage domain"].key != first.key
+    inputs = both.plan.steps["stage domain"].inputs
+    assert (inputs["tokens letters"], inputs["tokens notes"]) == ("tokens letters", "tokens notes")
