@@ -95,32 +95,59 @@ def asking(
         head = getattr(loaded.unwrap_python_model(), "head", {})  # none of the model for labels
         places = head.get("answers") in WITH_PLACES
 
-        def ask(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-            asked = [_texts(row, takes, named) for row in rows]
-            faults = [_fault(row, takes) for row in asked]
-            whole = [row for row, fault in zip(asked, faults, strict=True) if not fault]
-            said = iter(answers(whole))
-            return [NOTHING | {"error": fault} if fault else dict(next(said)) for fault in faults]
-
-        def answers(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-            read = [[clean(text).text for text in row] for row in rows]
-            said = loaded.predict([_question(row, takes) for row in read])
-            if not places:
-                return said
-            found = list(map(_as_given, said, (row[-1] for row in rows), (row[-1] for row in read)))
-            lost = [
-                [*of[:-1], row[-1]]
-                for answer, row, of in zip(found, rows, read, strict=True)
-                if answer is None
-            ]
-            again = iter(loaded.predict([_question(row, takes) for row in lost]) if lost else ())
-            return [next(again) if answer is None else answer for answer in found]
-
         if "picture" in schema:
             seeing = Seeing(loaded.predict, 1 + bool(head["pairs"]), pictures or Path(), named)
             yield version, seeing.ask
         else:
-            yield version, ask
+            yield version, Questioning(loaded.predict, takes, named, places).ask
+
+
+class Questioning:
+    """Asks a model about rows of texts, cleaned as those of training were.
+
+    Args:
+        predict: The model.
+        takes: How many texts a row may have; `CHOICES` for a text and its choices.
+        model: Its name, for messages.
+        places: Whether its answers have places in the last text.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[list[Any]], list[dict[str, Any]]],
+        takes: tuple[int, ...],
+        model: str,
+        places: bool,
+    ):
+        self._predict = predict
+        self._takes = takes
+        self._model = model
+        self._places = places
+
+    def ask(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """The answer to each row, or why there is none."""
+        asked = [_texts(row, self._takes, self._model) for row in rows]
+        faults = [_fault(row, self._takes) for row in asked]
+        whole = [row for row, fault in zip(asked, faults, strict=True) if not fault]
+        said = iter(self._answers(whole))
+        return [NOTHING | {"error": fault} if fault else dict(next(said)) for fault in faults]
+
+    def _answers(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        read = [[clean(text).text for text in row] for row in rows]
+        said = self._said(read)
+        if not self._places:
+            return said
+        found = list(map(_as_given, said, (row[-1] for row in rows), (row[-1] for row in read)))
+        lost = [
+            [*of[:-1], row[-1]]
+            for answer, row, of in zip(found, rows, read, strict=True)
+            if answer is None
+        ]
+        again = iter(self._said(lost) if lost else ())
+        return [next(again) if answer is None else answer for answer in found]
+
+    def _said(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        return self._predict([_question(row, self._takes) for row in rows])
 
 
 class Seeing:
