@@ -292,6 +292,8 @@ class Objective(Protocol):
       held-out loss is not measured.
     - ``PER_TOKEN = False`` (optional): the held-out loss is no cross-entropy of tokens, so it
       is not compared with guessing by frequency.
+    - ``PREDICTS_ENDS`` (optional): the held-out loss is the mean over tokens and ends of documents:
+      ``"all"`` of them, or those ``"between"`` documents, one fewer.
     - ``KEEPS_INPUT`` (optional): `examples` leaves what the network reads as it is. Beside a head,
       the objective then scores the head's own pass; any other one reads a copy of the rows.
     - ``ALONE`` (optional): its scorer reads what no other objective's can, such as a target that a

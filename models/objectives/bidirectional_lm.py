@@ -31,6 +31,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = False
 MEASURED = {}
+PREDICTS_ENDS = "between"
 KEEPS_INPUT = True
 
 

@@ -136,9 +136,12 @@ def _spread(
 ) -> dict[str, float]:
     """Loss of each corpus per unit of its held-out text.
 
+    All nats count, those of ends of documents included, which are no characters and no words: so
+    unlike tokenizers compare, however many tokens of a document they make.
+
     Args:
         unit: ``characters`` or ``words``, as a tokenised corpus counts them.
-        losses: Nats per held-out token, by corpus.
+        losses: Nats per predicted token, by corpus.
         made: Tokenised corpora by step name.
         objective: What the losses are of; none is told where a loss is no cross-entropy of tokens
             (`unigram_losses`).
@@ -148,7 +151,19 @@ def _spread(
         return {}
     found = {}
     for name, loss in losses.items():
-        facts = made[tokens_step(name)].facts
-        if number := facts[unit].get(HELDOUT):
-            found[name] = loss * facts["tokens"][HELDOUT] / number
+        tokens = made[tokens_step(name)]
+        if number := tokens.facts[unit].get(HELDOUT):
+            predicted = tokens.facts["tokens"][HELDOUT] + _ends(tokens, objective, folders)
+            found[name] = loss * predicted / number
     return found
+
+
+def _ends(tokens: Artifact | Input, objective: str | None, folders: Sequence[Path]) -> int:
+    """How many ends of held-out documents an objective predicts."""
+    from corpora.shards import TokenisedCorpus
+
+    literal = literals("objectives", objective, folders).get("PREDICTS_ENDS") if objective else None
+    if literal is None:
+        return 0
+    documents = len(TokenisedCorpus(tokens.path(DOCUMENTS), HELDOUT))
+    return documents if literal == "all" else documents - 1

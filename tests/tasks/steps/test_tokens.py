@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tasks.steps.tokens import a_character, a_word
+from corpora.shards import TokenWriter
+from tasks.steps.tokens import DOCUMENTS, a_character, a_word
 from tasks.store.artifacts import Artifact
 
 FACTS = {
@@ -16,15 +18,39 @@ FACTS = {
 }
 
 
-def tokens(**facts: dict[str, int]) -> Artifact:
-    return Artifact("tokens", "", Path(), {}, FACTS | facts, "", "tokens", {}, {}, {}, "")
+def tokens(folder: Path = Path(), **facts: dict[str, int]) -> Artifact:
+    return Artifact(
+        "tokens", "", folder, {DOCUMENTS: ""}, FACTS | facts, "", "tokens", {}, {}, {}, ""
+    )
 
 
 def test_nats_of_tokens_are_spread_over_the_held_out_text():
     made = {"tokens en": tokens(), "tokens zh": tokens(words={})}
     losses = {"en": 4.0, "zh": 4.0}
-    assert a_character(losses, made, "causal_lm") == {"en": 1.0, "zh": 1.0}
-    assert a_word(losses, made, "causal_lm") == {"en": pytest.approx(5.0)}
+    assert a_character(losses, made, "masked_lm") == {"en": 1.0, "zh": 1.0}
+    assert a_word(losses, made, "masked_lm") == {"en": pytest.approx(5.0)}
+
+
+@pytest.mark.parametrize(
+    ("objective", "predicted"),
+    [("masked_lm", 30), ("bidirectional_lm", 30 + 2), ("causal_lm", 30 + 3)],
+)
+def test_nats_of_the_ends_of_documents_count_but_they_are_no_characters(
+    tmp_path: Path, objective: str, predicted: int
+):
+    with TokenWriter(tmp_path / DOCUMENTS) as writer:
+        for name, split, length in [
+            ("a", "heldout", 14),
+            ("b", "train", 600),
+            ("c", "heldout", 16),
+        ]:
+            writer.add_document(
+                name, split, np.arange(length), np.array([length]), np.ones(length, bool)
+            )
+        writer.add_document("d", "heldout", np.arange(0), np.arange(0), np.ones(0, bool))
+    made = {"tokens en": tokens(tmp_path)}
+    assert a_character({"en": 4.0}, made, objective) == {"en": pytest.approx(4 * predicted / 120)}
+    assert a_word({"en": 4.0}, made, objective) == {"en": pytest.approx(4 * predicted / 24)}
 
 
 def test_what_is_no_cross_entropy_of_tokens_is_not_spread():
