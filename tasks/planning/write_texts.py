@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpora.cleaning import clean
 from fourstage.errors import ContractViolation, RecipeError
 from tasks.planning.made_stage import made_stage
 from tasks.store.step_names import stage_step
@@ -33,7 +34,8 @@ def write_texts(
         UnknownNameError: The recipe has no such stage.
         RecipeError: It has not learned to write, or a setting is out of range.
         EnvironmentFault: The stage is not trained yet.
-        ContractViolation: A text is not what the stage can take, or begins with a task's prefix.
+        ContractViolation: A text is not what the stage can take, begins with a task's prefix or, for
+            a head, is empty.
     """
     from models.decoding.prompting import write
     from models.inputs.mixture import known_prefixes
@@ -44,17 +46,28 @@ def write_texts(
     folders = plan.folders
     part = _writes(folder, stage_step(stage_name), folders)
     config = config_of(folder)
-    prefixes = known_prefixes(config) if part in (config["head"] or {}) else []
-    for number, text in enumerate(texts):
-        if fault := prefix_fault(text, prefixes):
-            raise ContractViolation(f"generate: prompt {number}: {fault}")
+    of_head = part in (config["head"] or {})
+    read = [_cleaned(text, pair=of_head) for text in texts]
+    if of_head:
+        prefixes = known_prefixes(config)
+        for number, text in enumerate(read):
+            fault = "empty text" if "" in text.split("\t") else prefix_fault(text, prefixes)
+            if fault:
+                raise ContractViolation(f"generate: prompt {number}: {fault}")
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     objective = stage.objective(part, folders)
     prompting = objective.prompting(stage.network, stage.scorer(part, objective))
     # Positions after a row are not trained; a row that goes on from a memory has seen as far back.
     longest = min(prompting.reading.longest, stage.context.sequence_length)
     longest += getattr(stage.network, "memory_length", 0)
-    return write(prompting, tokenizer, longest, texts, given)
+    found = write(prompting, tokenizer, longest, read, given)
+    return [told | {"text": text} for told, text in zip(found, texts, strict=True)]
+
+
+def _cleaned(text: str, *, pair: bool) -> str:
+    """A text as those of training are; of two with a tab between them, both."""
+    parts = text.split("\t", 1) if pair else [text]
+    return "\t".join(clean(part).text for part in parts)
 
 
 def _writes(folder: Path, name: str, folders: Sequence[Path]) -> str:

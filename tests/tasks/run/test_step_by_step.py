@@ -108,6 +108,14 @@ def test_a_network_learns_to_write_and_continues_texts(
     assert [each["text"] for each in first] == texts
     assert all(each["log_probability"] < 0 for each in first)
     assert all(each["whole"] == each["text"] + each["written"] for each in first)
+    untidy, from_nothing = write_texts(
+        plan, "general", ["\ufeffThe\xa0 function \n", ""], drawn | {"seed": 1}
+    )
+    assert untidy == first[0] | {"text": "\ufeffThe\xa0 function \n"}
+    assert from_nothing["whole"] == from_nothing["written"]
+    for empty in (" ", "It returns\t"):
+        with pytest.raises(ContractViolation, match="prompt 1: empty text"):
+            write_texts(plan, "finetune", ["It returns", empty], {})
     (found,) = write_texts(plan, "finetune", ["It returns"], {})
     assert found["whole"] == found["written"] != "It returns"
     assert found["log_probability"] < 0
