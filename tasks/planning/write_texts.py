@@ -34,8 +34,8 @@ def write_texts(
         UnknownNameError: The recipe has no such stage.
         RecipeError: It has not learned to write, or a setting is out of range.
         EnvironmentFault: The stage is not trained yet.
-        ContractViolation: A text is not what the stage can take, begins with a task's prefix or, for
-            a head, is empty.
+        ContractViolation: A text is not what the stage can take, begins with a task's prefix or,
+            for a head, is empty.
     """
     from models.decoding.prompting import write
     from models.inputs.mixture import known_prefixes
