@@ -367,7 +367,7 @@ class TrainingRows(Part):
 
 
 class Stop(Part):
-    """End before the budget if the held-out metric no longer improves."""
+    """End before the budget if the held-out metric no longer improves; the best weights stay."""
 
     a_key_of = "stop"
 
@@ -375,7 +375,8 @@ class Stop(Part):
     """Consecutive evaluations without a new best."""
     metric: str | None = None
     """What should improve: ``heldout_loss`` of text; in stage finetune a metric of the rows, by
-    default the last of the usual ones of the head."""
+    default that of `select`, else the last of the usual ones of the head. Beside `select` it has to
+    be the same."""
 
 
 class Select(Part):

@@ -185,8 +185,6 @@ class StageResolution:
             ),
             refresh=refresh,
             continuations=stage.continuations,
-            stop=self._watch(f"{at}.stop", stage.stop, stage, head),
-            select=self._watch(f"{at}.select", stage.select, stage, head),
             seed=seed,
             part_defaults={"network": self.network.defaults, **part_defaults},
             alternate=alternate,
@@ -200,6 +198,7 @@ class StageResolution:
             },
             init=stage.init,
             trains_itself=trains_itself,
+            **self._watched(at, stage, head),
             **resolve_tuning(self.ledger, at, stage, goes_on is None),
             **resolve_remedy(self.ledger, at, stage, goes_on, rate),
         )
@@ -483,16 +482,37 @@ class StageResolution:
                 self.ledger.origins[f"{at}.optimizer.{name}.{key}"] = f"default for {stage.stage}"
         return Optimizer(name, {**default, **said})
 
+    def _watched(self, at: str, stage: Stage, head: str | None) -> dict[str, Any]:
+        """`stop` and `select`, which have one metric: they look at the same evaluations."""
+        select = self._watch(f"{at}.select", stage.select, stage, head)
+        chosen = select["metric"] if select and head else None
+        stop = self._watch(f"{at}.stop", stage.stop, stage, head, chosen)
+        if stop and chosen not in (None, stop["metric"]):
+            self.ledger.fault(
+                f"{at}.stop.metric",
+                f"expected {chosen!r}, by which `select` keeps weights, got {stop['metric']!r};"
+                " leave it out, or give both the same metric",
+            )
+        return {"stop": stop, "select": select}
+
     def _watch(
-        self, path: str, said: Stop | Select | None, stage: Stage, head: str | None
+        self,
+        path: str,
+        said: Stop | Select | None,
+        stage: Stage,
+        head: str | None,
+        metric: str | None = None,
     ) -> dict[str, Any] | None:
-        """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows."""
+        """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows.
+
+        Without a metric it has `metric`, or else the usual one.
+        """
         if said is None:
             return None
         values = said.model_dump(exclude_none=True)
         answers = catalogue.answers_of(head, self.ledger.folders) if head else None
         for key, default in (
-            ("metric", answers.usual[-1] if answers else "heldout_loss"),
+            ("metric", metric or (answers.usual[-1] if answers else "heldout_loss")),
             ("split", "dev" if answers else "heldout"),
         ):
             if key not in type(said).model_fields:

@@ -36,7 +36,7 @@ def resolved(
 
 def test_it_is_measured_selects_and_searches_like_any_metric_of_texts():
     found = resolved(
-        stage={"select": {"metric": "perplexity"}, "stop": {"patience": 2, "metric": BOTH[1]}},
+        stage={"select": {"metric": "perplexity"}, "stop": {"patience": 2, "metric": "perplexity"}},
         evaluate={"metrics": [*BOTH, "chrf"]},
         search={"seeds": [1, 2]},
     )

@@ -522,6 +522,16 @@ def test_what_is_said_explicitly_or_in_another_order_has_the_same_key(edit, gold
     assert digest(stage_spec(again.stages[0])) == digest(stage_spec(golden.stages[0]))
 
 
+def test_stop_has_the_metric_of_select_and_no_other():
+    both = ["stages[3].select={metric: accuracy}", "stages[3].stop={patience: 2}"]
+    stage = resolve(load_recipe(GOLDEN, both), SOURCES).stages[3]
+    assert stage.stop == {"patience": 2, "metric": "accuracy"}
+    other = [both[0], "stages[3].stop={patience: 2, metric: macro_f1}"]
+    told = r"stages\[3\].stop.metric: expected 'accuracy', by which `select` .*got 'macro_f1'"
+    with pytest.raises(RecipeError, match=told):
+        resolve(load_recipe(GOLDEN, other), SOURCES)
+
+
 @pytest.mark.parametrize(
     "override",
     [
