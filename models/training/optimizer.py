@@ -29,6 +29,12 @@ from models.keras_ops import ops
 
 _UNDECAYED = ("bias", "gamma", "beta", "scale")
 _BLOCK = re.compile(r"(?:^|/)block_(\d+)(?:/|$)")
+_CROSS = re.compile(r"(?:^|/)cross_(\d+)/")  # stands before the last blocks, one before each
+# What enters the first block, and what all blocks share from the first one on: T5's and
+# Transformer-XL's biases by distance.
+_LOWEST = re.compile(
+    r"embedding|(?:^|/)(?:(?:decoder_)?relative_bias|biases|region(?:_text)?_norm)/"
+)
 
 
 class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -428,12 +434,19 @@ def layer_depths(paths: Sequence[str]) -> list[int]:
     Example: ["bert/embedding/table", "bert/block_0/…", "bert/block_1/…", "bert/pooler/kernel"] →
     [0, 1, 2, 3].
     """
-    blocks = [_BLOCK.search(path) for path in paths]
-    last = max((int(match[1]) + 1 for match in blocks if match), default=0)
-    return [
-        int(match[1]) + 1 if match else 0 if "embedding" in path else last + 1
-        for path, match in zip(paths, blocks, strict=True)
-    ]
+    last, across = (
+        max((int(match[1]) + 1 for match in map(kind.search, paths) if match), default=0)
+        for kind in (_BLOCK, _CROSS)
+    )
+
+    def depth(path: str) -> int:
+        if match := _BLOCK.search(path):
+            return int(match[1]) + 1
+        if match := _CROSS.search(path):  # with the block that it stands before
+            return last - across + int(match[1]) + 1
+        return 0 if _LOWEST.search(path) else last + 1
+
+    return [depth(path) for path in paths]
 
 
 def make_optimizer(

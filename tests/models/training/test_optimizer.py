@@ -13,6 +13,9 @@ import tensorflow as tf
 from fourstage.errors import RecipeError
 from fourstage.recipe.defaults import OPTIMIZERS
 from models.families.bert import Bert
+from models.families.t5 import T5
+from models.families.transformer_xl import TransformerXL
+from models.families.vilbert import Vilbert
 from models.training.optimizer import (
     WarmupThenDecay,
     is_decayed,
@@ -176,6 +179,32 @@ def test_depth_follows_from_the_path():
         "masked_lm/b",
     ]
     assert layer_depths(paths) == [0, 1, 12, 13, 13]
+
+
+def test_what_stands_between_blocks_or_before_them_is_not_above_all():
+    size = {"num_layers": 3, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 16}
+    regions = {
+        "num_region_layers": 2,
+        "region_hidden_dim": 16,
+        "num_region_heads": 2,
+        "region_intermediate_dim": 16,
+        "region_dim": 8,
+    }
+
+    def depths(network: Any) -> dict[str, int]:
+        paths = [variable.path for variable in network.trainable_variables]
+        return dict(zip(paths, layer_depths(paths), strict=True))
+
+    found = depths(Vilbert(vocabulary_size=50, **size, **regions))
+    assert found["vilbert/block_1/attention/query/kernel"] == 2
+    assert found["vilbert/cross_0/attention/query/kernel"] == 2
+    assert found["vilbert/cross_1/regions/output/kernel"] == 3
+    assert found["vilbert/pooler/kernel"] == 4
+    assert (
+        depths(T5(vocabulary_size=50, **size, num_decoder_layers=1))["t5/relative_bias/table"] == 0
+    )
+    found = depths(TransformerXL(vocabulary_size=50, **size))
+    assert found["transformerxl/biases/content_bias"] == 0
 
 
 def test_no_clipping_leaves_the_gradient_alone_and_still_reports_its_norm():
