@@ -168,12 +168,14 @@ class _Run:
             for context in contexts
         ]
         check_lengths(self.stage.family, self.network, self.stage.sequence_length)
-        self.objectives = per_phase[-1]
+        # Predictions are made, and text is measured, at the longest.
+        longest = max(range(len(contexts)), key=lambda i: contexts[i].sequence_length)
+        self.objectives = per_phase[longest]
         # Whether the head knows something before the first update.
         self.learns_first = getattr(
             self.objectives.get(str(self.stage.head)), "learns_first", False
         )
-        self.context = contexts[-1]
+        self.context = contexts[longest]
         # What scorers read: the network, or the features of the frozen one.
         self.encoder = self.network
         if self.stage.feature_based:

@@ -197,6 +197,18 @@ def test_the_kept_weights_are_those_of_the_best_evaluation(finetuned):
     np.testing.assert_allclose(sums, 1.0, rtol=1e-5)
 
 
+def test_weights_are_selected_at_the_longest_length_as_they_are_measured_later(tmp_path):
+    job = pretraining(
+        phases=[Phase(32, 0.5), Phase(16, 0.5)],
+        objectives={"masked_lm": {}},
+        budget=Budget("steps", 2),
+        select={"metric": "heldout_loss", "split": "heldout"},
+    )
+    selected = train(job, tmp_path).metrics["selection"]["value"]
+    later = heldout_losses(tmp_path, tokenizer(), {"a": Corpus(10, 3)}, objective="masked_lm")
+    assert selected == pytest.approx(later["a"]["loss"], rel=1e-6)
+
+
 def test_heads_that_a_stage_has_no_use_for_are_handed_on(general, finetuned):
     handed, own = weights(finetuned[0]), weights(general[0])
     for name in ("heads/masked_lm.safetensors", "heads/next_sentence.safetensors"):
