@@ -123,6 +123,12 @@ def resolve_remedy(
     for key in ("lora", "feature_based"):
         if getattr(stage, key) is not None:
             ledger.fault(at, f"with {key} the network's own weights stay as they are; keep one")
+    if stage.reinitialise is not None:
+        ledger.fault(
+            at,
+            "with reinitialise the top layers would be pulled to random weights; keep one, or"
+            " leave the lower layers as they are by layer_decay or freeze",
+        )
     if said.rec_adam is not None and said.rec_adam.pull * rate >= 1.0:
         ledger.fault(
             f"{at}.pull",

@@ -87,6 +87,10 @@ def test_other_families_have_top_layers_too(family: str):
         ("stages.finetune.reinitialise=3", "expected at most the network's 2 layers, got 3"),
         ("stages.general.reinitialise=1", "stage general has no 'reinitialise'"),
         ("stages.finetune.lora={}", "with lora the network's own layers never train"),
+        (
+            "stages.finetune.remedies={l2_sp: {strength: 0.1}}",
+            "remedies.l2_sp: with reinitialise the top layers would be pulled to random weights",
+        ),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(setting: str, message: str):
