@@ -436,7 +436,7 @@ class _Run:
         state.step += 1
         loss = total_loss(means.result(), model.factors)
         if not math.isfinite(loss):
-            self._diverged(loss)
+            self._diverged(f"the loss is {loss}")
         self.means.add(means.flat())
         tokens = sum(int(batch[key].sum()) for key in keys.MASKS if key in batch)
         tokens = tokens or int(batch[keys.TOKEN_IDS].size)
@@ -521,12 +521,12 @@ class _Run:
     def _row(self, scalars: Mapping[str, float]) -> None:
         self.state.history.append({"step": self.state.step, **scalars})
 
-    def _diverged(self, loss: float) -> None:
+    def _diverged(self, found: str) -> None:
         kept = checkpoint.newest(self.checkpoints)
         good = f"the checkpoint of step {kept.step:,} is kept" if kept else "no checkpoint was due"
         raise EnvironmentFault(
-            f"{self.stage.kind}: the loss is {loss} at step {self.state.step:,}, expected a finite"
-            f" number; {good}. Lower optimizer.{self.stage.optimizer.name}.peak_learning_rate,"
+            f"{self.stage.kind}: {found} at step {self.state.step:,}, expected finite"
+            f" numbers; {good}. Lower optimizer.{self.stage.optimizer.name}.peak_learning_rate,"
             " lengthen its warmup, or set precision: float32"
         )
 
@@ -650,6 +650,8 @@ class _Run:
         """
         self.state.means = self.means.state()
         arrays = [array_of(variable) for variable in self._variables()]
+        if not all(np.isfinite(array).all() for array in arrays):
+            self._diverged("a weight or a moment of the optimizer is not finite")
         checkpoint.write(self.checkpoints, self.state.step, arrays, vars(self.state))
         self._flush()
         most, size = self.job.most_bytes, taken(self.folder)

@@ -280,11 +280,22 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(tmp_
         budget=Budget("steps", 50),
         optimizer={"adamw": {"peak_learning_rate": 1e30, "warmup": 0.9, "clip_norm": 0.0}},
     )
-    with pytest.raises(EnvironmentFault, match="expected a finite number; the checkpoint of step"):
+    with pytest.raises(EnvironmentFault, match="expected finite numbers; the checkpoint of step"):
         train(job, tmp_path)
     found = checkpoint.newest(tmp_path / "checkpoints")
     assert found is not None
     assert all(np.isfinite(array).all() for array in found.arrays)
+    assert not (tmp_path / "network.safetensors").exists()
+
+
+def test_a_last_update_that_ruins_the_weights_is_no_finished_stage(tmp_path):
+    job = pretraining(
+        phases=[Phase(32)],
+        budget=Budget("steps", 1),
+        optimizer={"adamw": {"peak_learning_rate": 1e40, "warmup": 0.0}},
+    )
+    with pytest.raises(EnvironmentFault, match="not finite at step 1, .*; no checkpoint was due"):
+        train(job, tmp_path)
     assert not (tmp_path / "network.safetensors").exists()
 
 
