@@ -49,18 +49,25 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
 def close_round(choice: ModelChoice) -> None:
     """Rank the candidates of the round that was just tried.
 
-    A round in which none was finished in time is dropped: what the one before has ranked, stands.
+    A round in which none was finished in time is dropped, and so is one that has no score of the
+    best of the round before, of which it can't say that another is better: what the one before has
+    ranked, stands. What a dropped round took stays charged.
     """
     state = choice.state
-    turn = state["rounds"][-1]
-    if not turn["tried"]:
-        del state["rounds"][-1]
-        choice.keep({**state, "over": True})
+    *before, turn = state["rounds"]
+    if not turn["tried"] or _lacks_the_best(before, turn):
+        dropped = [*state["dropped"], turn]
+        choice.keep({**state, "rounds": before, "dropped": dropped, "over": True})
         return
     means = {name: fmean(tried["scores"]) for name, tried in turn["tried"].items()}
     seconds = {name: of["seconds"] for name, of in turn["tried"].items()}
     turn["best"] = best_first(choice.metric, means, seconds)
     choice.keep(state)
+
+
+def _lacks_the_best(before: Sequence[Mapping[str, Any]], turn: Mapping[str, Any]) -> bool:
+    """Whether the best of the round before was left out; the first has all candidates."""
+    return turn["number"] > 1 and before[-1]["best"][0] not in turn["tried"]
 
 
 def round_name(turn: Mapping[str, Any]) -> str:
@@ -128,7 +135,8 @@ def _first(choice: ModelChoice) -> dict[str, Any]:
 def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | None:
     """The round after another one; None after the last, or where no two fit what is left.
 
-    Or if it would train nothing anew: what has only labels is the same in each round at one seed.
+    Or where the best does not fit, which the others would then replace unbeaten; or if it would
+    train nothing anew: what has only labels is the same in each round at one seed.
     """
     number, planned = before["number"] + 1, before["sizes"]
     if number > len(planned) or len(before["best"]) == 1:
@@ -141,7 +149,7 @@ def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | N
         seconds, seeds = seconds_left(choice, 1) / (len(planned) - number + 1), _seeds(choice, 1)
         kept, out = _divided(choice, names, PLANNED * seconds, 1)
     anew = len(seeds) > 1 or any(map(choice.is_pretrained, kept))
-    if seconds <= 0 or len(kept) == 1 or not anew:
+    if seconds <= 0 or len(kept) == 1 or names[0] not in kept or not anew:
         return None
     return _turn(number, planned, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
 

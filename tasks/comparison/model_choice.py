@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
 FOLDER = "choices"
-STATE, FORMAT = "state.json", 2  # a stopped choice with another format starts anew
+STATE, FORMAT = "state.json", 3  # a stopped choice with another format starts anew
 # What every candidate reads, and what a score on dev rows is made by.
 READ = ("dataset", "corpus", "tokenizer", "tokens", "rows", "wide")
 SCORED = (*READ, "stage", "measurement")
@@ -109,8 +109,9 @@ class ModelChoice:
 
         ``made_of``, a digest of data and code; seconds so far to be ``prepared``, by step, and
         then the number of ``rows`` by split; finished or begun ``rounds``, each with the seconds
-        ``spent`` by candidate and step; whether they are ``over``; seconds of what follows them
-        (``judged``), by step, and in the end of all (``took``).
+        ``spent`` by candidate and step; those that were ``dropped``, which cost as much; whether
+        they are ``over``; seconds of what follows them (``judged``), by step, and in the end of all
+        (``took``).
         """
         path = self.folder / STATE
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else _at_first()
@@ -140,7 +141,8 @@ class ModelChoice:
     def spent(self) -> dict[str, float]:
         """Seconds charged so far: ``prepared``, ``rounds`` and ``judged``."""
         state = self.state
-        rounds = [sum(of.values()) for turn in state["rounds"] for of in turn["spent"].values()]
+        turns = [*state["rounds"], *state["dropped"]]
+        rounds = [sum(of.values()) for turn in turns for of in turn["spent"].values()]
         return {
             PREPARED: sum(state[PREPARED].values()),
             "rounds": sum(rounds),
@@ -213,7 +215,14 @@ def _start_anew_if_changed(choice: ModelChoice) -> None:
 
 
 def _at_first() -> dict[str, Any]:
-    return {PREPARED: {}, "rounds": [], "over": False, JUDGING: {}, "took": None}
+    return {
+        PREPARED: {},
+        "rounds": [],
+        "dropped": [],
+        "over": False,
+        JUDGING: {},
+        "took": None,
+    }
 
 
 def _made_of(choice: ModelChoice) -> str:

@@ -241,14 +241,38 @@ def test_a_round_in_which_none_finishes_leaves_the_ranking_before_it(own: Path) 
     choice.charge("contract", seconds_left(choice, 1) + 1.0)
     for name in turn["factors"]:
         try_candidate(choice, turn, name)
+    choice.charge("stage general at seed 1", 50.0, name="as-written")
+    spent = choice.spent
+    assert spent["rounds"] > 50.0
     close_round(choice)
     assert choice.state["rounds"] == before
+    assert choice.spent == spent, "the seconds of a round that is dropped have passed, too"
     assert next_round(choice) is None
     assert next_round(open_choice("quickstart", [], True, 60.0)) is None
     finalists = before[-1]["best"][:2]
     assert [entry.name for entry in finalists_of(choice)] == [
         f"quickstart-smoke-{name}-smoke" for name in finalists
     ]
+
+
+def test_the_best_that_was_stopped_is_not_replaced_by_one_that_it_had_beaten() -> None:
+    choice = open_choice("quickstart", [], True, 60.0)
+    scores = SCORES | {"as-written": 2.0}
+    for _ in range(3):
+        next_round(choice)
+        tried(choice, scores)
+    before, turn = choice.state["rounds"], next_round(choice)
+    assert turn is not None
+    assert [*turn["factors"]] == ["as-written", "labels-only"]
+    state = choice.state
+    state["rounds"][-1]["left_out"]["as-written"] = 0.0
+    found = {"scores": [0.9], "tokens": 9, "seconds": 1.0, "beside": [], "asking": []}
+    state["rounds"][-1]["tried"]["labels-only"] = found
+    choice.keep(state)
+    close_round(choice)
+    assert choice.state["rounds"] == before
+    assert next_round(choice) is None
+    assert table_of(choice)["chosen"] == "as-written"
 
 
 def test_of_two_processes_one_makes_the_choice() -> None:
