@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tasks.comparison.choice_costs import costs_as_written
 from tasks.comparison.choice_gate import not_below_baseline
@@ -15,6 +16,8 @@ def scaled_overrides(
     choice: ModelChoice, name: str, factor: float, seeds: Sequence[int]
 ) -> tuple[str, ...]:
     """A candidate's settings, with scaled budgets before the labels.
+
+    They differ once a text that no other candidate reads has been counted, so a round keeps them.
 
     Args:
         choice: The choice.
@@ -34,9 +37,10 @@ def scaled_overrides(
     return (*made, f"seeds={{values: {list(seeds)}, from: {choice.finetune.name}}}")
 
 
-def entry_of(choice: ModelChoice, name: str, factor: float, seeds: Sequence[int]) -> Entry:
-    """A candidate as an entry of a comparison, with what the choice asks of its gate."""
-    made = scaled_overrides(choice, name, factor, seeds) + not_below_baseline(choice.plans[name])
+def entry_of(choice: ModelChoice, name: str, turn: Mapping[str, Any]) -> Entry:
+    """A candidate of a round as an entry of a comparison, with what the choice asks of its gate."""
+    seeds = turn["seeds"]
+    made = (*turn["settings"][name], *not_below_baseline(choice.plans[name]))
     own = plan_recipe(choice.recipe, made, choice.smoke).recipe.name
     first = choice.finetune.name
     return Entry(own, choice.recipe, made, choice.smoke, tuple(seeds), first, len(seeds))

@@ -11,6 +11,7 @@ from typing import Any
 
 from fourstage.terminal import say
 from tasks.comparison.choice_costs import expense
+from tasks.comparison.choice_entries import scaled_overrides
 from tasks.comparison.choice_gate import COUNTED
 from tasks.comparison.choice_reserve import seconds_left, set_aside
 from tasks.comparison.halving import FINALISTS, best_first, factors, most_rounds, sizes
@@ -26,7 +27,8 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
     Returns:
         ``number``, 0 for the one without pre-training and 1 for the first that has all candidates;
         ``sizes`` of the rounds from 1; ``seconds``, ``seeds``, ``factors`` on the budgets before
-        the labels, ``left_out`` with the seconds that were missing, and what was ``tried``.
+        the labels, the ``settings`` that these make of each candidate, ``left_out`` with the
+        seconds that were missing, and what was ``tried``.
     """
     state = choice.state
     turns = state["rounds"]
@@ -41,6 +43,10 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
     else:
         turn = _after(choice, turns[-1])
     if turn is not None:
+        turn["settings"] = {
+            name: list(scaled_overrides(choice, name, factor, turn["seeds"]))
+            for name, factor in turn["factors"].items()
+        }
         choice.keep({**state, "rounds": [*turns, turn]})
         say(_announced(choice, turn))
     return turn

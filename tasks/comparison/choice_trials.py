@@ -10,7 +10,6 @@ from typing import Any
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
 from tasks.comparison.choice_costs import expected_seconds
-from tasks.comparison.choice_entries import scaled_overrides
 from tasks.comparison.choice_meter import Meter
 from tasks.comparison.choice_reserve import seconds_left
 from tasks.comparison.choice_rounds import round_name
@@ -36,7 +35,7 @@ def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> No
     where = f"{round_name(turn)}: {name}"
     say(where)
     tried = {"scores": [], "tokens": 0, "seconds": 0.0, "beside": [], "asking": []}
-    made = scaled_overrides(choice, name, turn["factors"][name], turn["seeds"])
+    made = turn["settings"][name]
     missing = 0.0
     with Meter(choice, name) as meter:
         for number, seed in enumerate(turn["seeds"]):

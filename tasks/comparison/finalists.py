@@ -23,7 +23,7 @@ def finalists_of(choice: ModelChoice) -> list[Entry]:
     """
     turn = choice.state["rounds"][-1]
     names, seeds = turn["best"][:FINALISTS], seeds_of_both(turn)
-    entries = [entry_of(choice, name, turn["factors"][name], turn["seeds"]) for name in names]
+    entries = [entry_of(choice, name, turn) for name in names]
     return [_at_seeds(entry, seeds) for entry in entries]
 
 

@@ -10,6 +10,7 @@ from fourstage.command.project import make_project
 from tasks.comparison.candidates import candidates_of
 from tasks.comparison.choice_entries import entry_of
 from tasks.comparison.choice_gate import not_below_baseline, told
+from tasks.comparison.choice_rounds import next_round
 from tasks.comparison.model_choice import open_choice
 from tasks.planning.plan import plan_recipe
 from tests.corpora.made_up import rows, write
@@ -65,8 +66,10 @@ def written(own: Path, require: str, family: str = "bert") -> None:
 def test_what_is_asked_of_a_network_and_of_counted_n_grams(own, require, network, counting) -> None:
     written(own, require)
     choice = open_choice("mine", [], False, 5.0)
+    turn = next_round(choice)
+    assert turn is not None
     gates = {
-        name: plan_recipe("mine", entry_of(choice, name, 1.0, [1]).overrides).recipe.require
+        name: plan_recipe("mine", entry_of(choice, name, turn).overrides).recipe.require
         for name in ("as-written", "counting")
     }
     assert gates == {"as-written": network, "counting": counting}

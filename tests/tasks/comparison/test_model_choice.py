@@ -13,6 +13,7 @@ from fourstage.command.project import make_project
 from fourstage.errors import EnvironmentFault
 from models.catalogue import file_of
 from tasks.comparison.choice_costs import pace, training_seconds
+from tasks.comparison.choice_entries import entry_of, scaled_overrides
 from tasks.comparison.choice_meter import Meter
 from tasks.comparison.choice_report import choice_page, least_difference
 from tasks.comparison.choice_reserve import seconds_left, set_aside
@@ -83,6 +84,9 @@ stages:
      sequence_length: 32, budget: {epochs: 1}}
 evaluate: {metrics: [accuracy]}
 """
+GENERAL = """stages:
+  - {stage: general, corpora: {words: 1.0}, objectives: {masked_lm: {}}, batch_size: 8,
+     sequence_length: 32, budget: {epochs: 1}}"""
 SOURCE = """
 name: mine
 language: en
@@ -99,6 +103,42 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "own")
     write(tmp_path / "own" / "rows.jsonl", rows(30))
     return tmp_path / "own"
+
+
+TEXT = """
+name: words
+language: en
+licence: CC0-1.0
+files: [words.txt]
+"""
+
+
+def test_a_round_keeps_the_budgets_by_which_it_scores(own: Path) -> None:
+    """A text that is counted meanwhile is not as long as its file let expect."""
+    recipe = OWN.replace("stages:", GENERAL)
+    (own / "recipes" / "mine.yaml").write_text(recipe, "utf-8")
+    (own / "sources" / "words.yaml").write_text(TEXT, "utf-8")
+    (own / "words.txt").write_text("Words of a text of which nobody knows how many.\n" * 30_000)
+    asked = ("mine", [], False, 30.0)
+    choice = open_choice(*asked)
+    next_round(choice)
+    tried(choice, dict.fromkeys(choice.candidates, 0.5))
+    turn = next_round(choice)
+    assert turn is not None
+    now = turn["factors"]["as-written"], turn["seeds"]
+    made = entry_of(choice, "as-written", turn).overrides
+    assert made == scaled_overrides(choice, "as-written", *now)
+    assert any(".budget.tokens=" in each for each in made)
+
+    def make(_: Path) -> Findings:
+        return Findings({"tokens": {"train": 700_000}}, {})
+
+    store().make("tokens", "tokens words", {"settings": {}}, make)
+    assert made != scaled_overrides(choice, "as-written", *now)
+    again = open_choice(*asked)
+    turn = next_round(again)
+    assert turn is not None
+    assert entry_of(again, "as-written", turn).overrides == made
 
 
 def test_after_a_change_of_rows_or_code_the_rounds_start_anew(own: Path, capsys) -> None:
