@@ -173,6 +173,7 @@ def open_choice(
     Raises:
         RecipeError: There are no labels, or a setting is invalid.
         UnknownNameError: `without` names no candidate.
+        EnvironmentFault: Another process is making it.
     """
     clock = Clock(begun)
     unmade: dict[str, str] = {}
@@ -191,7 +192,8 @@ def open_choice(
     folder = home() / FOLDER / digest(asked)
     folder.mkdir(parents=True, exist_ok=True)
     choice = ModelChoice(recipe, smoke, minutes, candidates, unmade, whole, folder, clock)
-    _start_anew_if_changed(choice)
+    with choice.alone():  # who makes it loses no rounds to one that is refused
+        _start_anew_if_changed(choice)
     return choice
 
 

@@ -326,6 +326,18 @@ def test_of_two_processes_one_makes_the_choice() -> None:
         pass
 
 
+def test_who_is_refused_takes_no_rounds_from_the_one_that_makes_the_choice(own: Path) -> None:
+    choice = open_choice("mine", [], False, 5.0)
+    with choice.alone():
+        next_round(choice)
+        before = choice.state
+        write(own / "rows.jsonl", rows(29))
+        with pytest.raises(EnvironmentFault, match="another process is making this choice"):
+            open_choice("mine", [], False, 5.0)
+        assert choice.state == before
+    assert open_choice("mine", [], False, 5.0).state["rounds"] == []
+
+
 @pytest.mark.parametrize(
     ("minutes", "rounds", "out"),
     [
