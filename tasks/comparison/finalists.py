@@ -36,23 +36,44 @@ def seeds_of_both(turn: Mapping[str, Any]) -> list[int]:
 def judge_finalists(choice: ModelChoice) -> tuple[list[Entry], dict[str, list[SeedRun]]]:
     """Score the finalists on the test rows, seed by seed as long as the minutes allow it.
 
+    Which seeds these were is kept, so that who looks again finds the same comparison.
+
     Returns:
         The finalists with the seeds that were judged, and the runs of each by its name.
     """
     entries = finalists_of(choice)
     runs: dict[str, list[SeedRun]] = {entry.name: [] for entry in entries}
-    most, seeds = 0.0, entries[0].seeds
+    seeds = entries[0].seeds
     with Meter(choice, to=JUDGING) as meter:
         for number, seed in enumerate(seeds):
-            if number and most > seconds_left(choice, seeds=0):
+            if not may_judge(choice, seed):
                 say(f"the minutes allow only {number} of {len(seeds)} seeds on the test rows")
                 seeds = seeds[:number]
                 break
-            meter.begin(f"test rows at seed {seed}")
+            meter.begin(_step(seed))
             for entry in entries:
                 runs[entry.name].append(run_entry(entry, seed))
-            most = max(most, meter.lap())
+            meter.lap()
+            state = choice.state
+            choice.keep({**state, "tested": list(dict.fromkeys([*state["tested"], seed]))})
     return [_at_seeds(entry, seeds) for entry in entries], runs
+
+
+def may_judge(choice: ModelChoice, seed: int) -> bool:
+    """Whether a seed was judged before, or is to be: the first, or if it fits what is left.
+
+    Once the choice is made, no other one is.
+    """
+    state = choice.state
+    tested = state["tested"]
+    if seed in tested or state["took"] is not None:
+        return seed in tested
+    longest = max((state[JUDGING][_step(each)] for each in tested), default=None)
+    return longest is None or longest <= seconds_left(choice, seeds=0)
+
+
+def _step(seed: int) -> str:
+    return f"test rows at seed {seed}"
 
 
 def _at_seeds(entry: Entry, seeds: Sequence[int]) -> Entry:

@@ -111,7 +111,7 @@ class ModelChoice:
         then the number of ``rows`` by split; finished or begun ``rounds``, each with the seconds
         ``spent`` by candidate and step; those that were ``dropped``, which cost as much; whether
         they are ``over``; seconds of what follows them (``judged``), by step, and in the end of all
-        (``took``).
+        (``took``); the seeds that were judged on the test rows (``tested``).
         """
         path = self.folder / STATE
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else _at_first()
@@ -224,6 +224,7 @@ def _at_first() -> dict[str, Any]:
         "over": False,
         JUDGING: {},
         "took": None,
+        "tested": [],
     }
 
 

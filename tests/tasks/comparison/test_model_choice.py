@@ -20,7 +20,7 @@ from tasks.comparison.choice_reserve import seconds_left, set_aside
 from tasks.comparison.choice_rounds import close_round, next_round
 from tasks.comparison.choice_table import table_of
 from tasks.comparison.choice_trials import try_candidate
-from tasks.comparison.finalists import finalists_of
+from tasks.comparison.finalists import finalists_of, may_judge
 from tasks.comparison.model_choice import ModelChoice, close_choice, open_choice
 from tasks.planning.forecast import costs_from_scratch
 from tasks.store.artifacts import Findings, store
@@ -324,6 +324,27 @@ def test_of_two_processes_one_makes_the_choice() -> None:
         pass
     with open_choice("quickstart", [], True, 60.0).alone():
         pass
+
+
+def test_who_looks_again_at_a_choice_finds_the_seeds_that_were_judged(own: Path) -> None:
+    choice = open_choice("mine", [], False, 5.0)
+    next_round(choice)
+    assert may_judge(choice, 1), "the first always is"
+    choice.keep({**choice.state, "tested": [1]})
+    choice.charge("test rows at seed 1", 20.0, to="judged")
+    assert may_judge(choice, 2)
+    choice.charge("registration", seconds_left(choice, seeds=0) - 19.0, to="judged")
+    assert not may_judge(choice, 2), "it would take 20 s, of which 19 are left"
+    choice.keep({**choice.state, "tested": [1, 2]})
+    choice.charge("test rows at seed 2", 300.0, to="judged")
+    again = open_choice("mine", [], False, 5.0)
+    assert [may_judge(again, seed) for seed in (1, 2, 3)] == [True, True, False], "it is killed"
+    close_choice(choice)
+    assert [may_judge(again, seed) for seed in (1, 2, 3)] == [True, True, False]
+    choice.keep(
+        {**choice.state, "prepared": {}, "judged": dict.fromkeys(choice.state["judged"], 0)}
+    )
+    assert not may_judge(again, 3), "time is left, but the comparison is made"
 
 
 def test_who_is_refused_takes_no_rounds_from_the_one_that_makes_the_choice(own: Path) -> None:
