@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +55,13 @@ OF_THE_NETWORK = (
     "feature_based",
 )
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
+
+# What decides of which rows, and what, a score is.
+_ASKED: Mapping[str, Callable[[ResolvedRecipe], str]] = {
+    "the dataset": lambda recipe: (recipe.finetune and recipe.finetune.dataset) or "",
+    "as the first metric": lambda recipe: next(iter(recipe.metrics), ""),
+    "as evaluate.split": lambda recipe: recipe.evaluation_split,
+}
 
 Settings = dict[str, tuple[str, tuple[str, ...]]]  # {name: (what it is, settings)}
 Reasons = dict[str, str]  # {name: why there is no such candidate}
@@ -140,7 +147,23 @@ def candidates_of(
 
 
 def _check_comparable(name: str, whole: ResolvedRecipe, other: ResolvedRecipe) -> None:
-    """Refuse a candidate whose perplexity is of other tokens, or of more or less of each target."""
+    """Refuse a candidate whose score is of something else than that of the recipe as written.
+
+    It is of other rows, of another metric, or a perplexity of other tokens or of more or less of
+    each target. A search would change it after it was chosen.
+    """
+    for place, asks in _ASKED.items():
+        if (asked := asks(other)) != (own := asks(whole)):
+            raise RecipeError(
+                f"choose: {name} has {place} {asked or 'none'} and {whole.name} {own or 'none'}, so"
+                f" that their scores can't be compared; to choose by another, give it to all with"
+                " --set"
+            )
+    if other.search is not None:
+        raise RecipeError(
+            f"choose: {name} has a search, which would change what was scored; name one candidate"
+            " for each setting"
+        )
     metric = whole.metrics[0]
     if metric not in OF_LIKELIHOOD:
         return

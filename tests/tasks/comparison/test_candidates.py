@@ -41,6 +41,22 @@ def test_what_counts_has_no_network_or_stands_beside_it() -> None:
         assert recipe.finetune.select is not None
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("evaluate.metrics=[macro_f1, accuracy]", "has as the first metric macro_f1 and"),
+        ("stages.finetune.dataset=smoke_labels", "has the dataset smoke_labels and quickstart"),
+        ("evaluate.split=dev", "has as evaluate.split dev and quickstart test"),
+        ("search.grid={batch_size: [8, 16]}", "has a search"),
+    ],
+)
+def test_a_candidate_whose_score_is_of_something_else_is_refused(setting: str, said: str) -> None:
+    with pytest.raises(RecipeError, match=f"choose: other {said}"):
+        candidates_of("quickstart", more=[f"other:{setting}"])
+    if "search" not in setting:
+        assert names(more=["other:seed=3"], overrides=[setting])[-1] == "other", "it is all of them"
+
+
 @pytest.mark.parametrize("metric", ["perplexity", "perplexity_a_word"])
 def test_a_perplexity_chooses_among_what_reads_the_same_targets(metric: str) -> None:
     recipe, given = "tasks/multi30k-en-de", [f"evaluate.metrics=[{metric}]"]
