@@ -8,6 +8,7 @@ from dataclasses import replace
 from corpora.identity import normal_form
 from corpora.prepared import PreparedRow
 from corpora.splits import position
+from fourstage.errors import ContractViolation
 
 FOLD = "fold"  # salt of the parts
 
@@ -24,7 +25,7 @@ def fold_rows(
     Rows of one text are in one part, also if they differ in markings, punctuation or case: a
     network could otherwise recall a row of the same text. Where the source names groups, rows of
     one group are in one part instead, unless there are fewer groups than parts. Parts are therefore
-    of about, not exactly, the same size.
+    of about, not exactly, the same size. Each has some rows, however few there are.
 
     Args:
         rows: Of every split; those of ``test`` are left out.
@@ -32,18 +33,32 @@ def fold_rows(
         folds: Number of parts.
         markings: Strings in the texts that mark something, such as entities.
         groups: Group of each row by id, if the source names groups (`prepared_groups`).
+
+    Raises:
+        ContractViolation: There are fewer texts than parts.
     """
     train = [row for row in rows if row.split == "train"]
     named = {groups[row.id] for row in train} if groups else set()
     if groups and len(named) >= folds:
-        # In turn, so that each part has a group, however few there are.
-        ordered = sorted(named, key=lambda group: (position(group, FOLD), group))
-        turn = {group: place % folds + 1 for place, group in enumerate(ordered)}
-        parts = [turn[groups[row.id]] for row in train]
+        parts = _in_turn([groups[row.id] for row in train], folds)
     else:
-        texts = (normal_form(row.whole, markings) or row.whole for row in train)
+        texts = [normal_form(row.whole, markings) or row.whole for row in train]
+        if (found := len(set(texts))) < folds:
+            raise ContractViolation(
+                f"search.folds: expected at most {found}, the number of different texts among the"
+                f" training rows, got {folds}; a part would have no rows"
+            )
         parts = [int(position(text, FOLD) * folds) + 1 for text in texts]
+        if len(set(parts)) < folds:
+            parts = _in_turn(texts, folds)
     return [
         replace(row, split="dev" if part == number else "train")
         for row, part in zip(train, parts, strict=True)
     ]
+
+
+def _in_turn(names: Sequence[str], folds: int) -> list[int]:
+    """The part of each name, dealt in turn, so that none is empty if there are enough of them."""
+    ordered = sorted(set(names), key=lambda name: (position(name, FOLD), name))
+    turn = {name: place % folds + 1 for place, name in enumerate(ordered)}
+    return [turn[name] for name in names]

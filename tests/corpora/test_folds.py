@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from corpora.folds import fold_rows
 from corpora.prepared import PreparedRow
+from fourstage.errors import ContractViolation
 
 ROWS = [
     *(
@@ -54,3 +57,19 @@ def test_rows_of_one_group_are_in_one_part_and_each_part_has_some():
 def test_fewer_groups_than_parts_are_cut_by_text():
     groups = {f"t{i}": f"group {i % 3}" for i in range(400)}
     assert fold_rows(ROWS, 2, 4, groups=groups) == fold_rows(ROWS, 2, 4)
+
+
+@pytest.mark.parametrize("folds", [2, 5, 10])
+def test_each_part_has_some_of_few_rows(folds: int):
+    few = ROWS[:20]  # ten texts, each twice
+    held = [
+        {row.text.rstrip("!") for row in fold_rows(few, number, folds) if row.split == "dev"}
+        for number in range(1, folds + 1)
+    ]
+    assert all(held)
+    assert sum(map(len, held)) == 10
+
+
+def test_more_parts_than_texts_are_refused():
+    with pytest.raises(ContractViolation, match=r"search.folds: expected at most 10, .* got 11"):
+        fold_rows(ROWS[:20], 1, 11)
