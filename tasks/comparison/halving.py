@@ -142,9 +142,15 @@ def _beside(kept: Mapping[str, Expense], network: str) -> float:
 
 
 def _factor(kept: Mapping[str, Expense], network: str, part: float) -> float:
-    """The factor of all candidates of a network that get so many seconds."""
+    """The factor of all candidates of a network that get so many seconds.
+
+    1.0 where nothing is known of what they cost, before their text is read.
+    """
+    total = _total(kept, network)
+    if not total:
+        return 1.0
     most = min(each.most for each in _of(kept, network).values())
-    scaled = (part - _beside(kept, network)) / _total(kept, network)
+    scaled = (part - _beside(kept, network)) / total
     return max(min(scaled, most), _least(kept, network))
 
 

@@ -140,6 +140,14 @@ def test_labels_alone_that_take_too_long_are_left_out_the_longest_first() -> Non
     assert factors(free, -5.0) == ({"one": 1.0, "two": 1.0}, {}), "what costs nothing stays"
 
 
+def test_a_network_of_which_no_cost_is_known_is_tried_as_written() -> None:
+    expenses = {
+        "unread": Expense({"general": 0.0}, 10.0, "own"),
+        "whole": alone(100.0, 10.0, "small"),
+    }
+    assert factors(expenses, 120.0) == ({"unread": 1.0, "whole": 0.5}, {})
+
+
 def test_where_nothing_fits_one_candidate_is_still_kept() -> None:
     got, _ = factors({n: alone(100.0, 50.0, n, least=0.5) for n in ("one", "two")}, 1.0)
     assert list(got.values()) == [0.5]
