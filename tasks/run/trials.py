@@ -12,7 +12,8 @@ from fourstage.errors import RecipeError
 from fourstage.recipe.search import ResolvedSearch
 from fourstage.terminal import say
 from tasks.planning.trials import Combination, Trial, best_of, plan_search
-from tasks.run.recipe_run import RecipeRun
+from tasks.run.recipe_run import RecipeRun, raise_if_not_measurable
+from tasks.store.artifacts import Artifact
 from tasks.store.step_names import dataset_step
 from tasks.tracking.trial_runs import finish_trial
 
@@ -38,11 +39,13 @@ def choose(
 
     Raises:
         RecipeError: There are no dev rows to choose by.
+        ContractViolation: A combination needs dev rows when it goes on, and there are none.
     """
     search = run.plan.recipe.search
     assert search is not None, "a recipe with a search"
     _check_rows(run, search)
     combinations = plan_search(run.plan, recipe, overrides, smoke, seed)
+    raise_if_none_could_go_on(combinations, run.made)
     runs = [[_tried(run, trial) for trial in each.trials] for each in combinations]
     scores = [
         [_score(tried, trial) for tried, trial in zip(of, each.trials, strict=True)]
@@ -75,6 +78,27 @@ def _check_rows(run: RecipeRun, search: ResolvedSearch) -> None:
             f"{run.plan.recipe.where}: search: {stage.dataset} has no dev rows to choose by; add"
             " some to the source, or `folds: 5` for cross-validation on its training rows"
         )
+
+
+def raise_if_none_could_go_on(
+    combinations: Sequence[Combination], made: Mapping[str, Artifact]
+) -> None:
+    """Check before any trial that each combination could be trained on all rows, were it chosen.
+
+    A trial of cross-validation has dev rows; what goes on has those of the dataset, if any.
+
+    Args:
+        combinations: Those of the search.
+        made: Artifacts so far, with the dataset.
+
+    Raises:
+        ContractViolation: It chooses weights or a threshold by rows that are not there.
+    """
+    for each in combinations:
+        stage = each.plan.recipe.finetune
+        assert stage is not None
+        assert stage.dataset is not None
+        raise_if_not_measurable(each.plan, stage.dataset, made[dataset_step(stage.dataset)])
 
 
 def _tried(run: RecipeRun, trial: Trial) -> RecipeRun:

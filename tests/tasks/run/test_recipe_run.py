@@ -8,7 +8,9 @@ import pytest
 
 from fourstage.errors import ContractViolation
 from tasks.planning.plan import plan_recipe
+from tasks.planning.trials import plan_search
 from tasks.run.recipe_run import raise_if_not_measurable
+from tasks.run.trials import raise_if_none_could_go_on
 from tasks.store.artifacts import Artifact
 
 RECIPE = (
@@ -37,6 +39,26 @@ def test_a_threshold_that_dev_rows_choose_needs_some(tmp_path: Path, threshold, 
         ContractViolation, match=r"none \(90 train, 9 .*, or give the threshold as a number\.$"
     ):
         raise_if_not_measurable(plan, "smoke_label_set", rows)
+
+
+@pytest.mark.parametrize(
+    ("setting", "refused"),
+    [("select={metric: accuracy}", True), ("stop={patience: 2}", True), ("batch_size=8", False)],
+)
+def test_folds_that_need_no_dev_rows_are_refused_where_what_goes_on_does(setting, refused):
+    search = "search={folds: 2, grid: {batch_size: [8, 16]}}"
+    given = ["stages.finetune.select=", search, f"stages.finetune.{setting}"]
+    plan = plan_recipe("quickstart", given)
+    assert plan.recipe.finetune is not None
+    name = str(plan.recipe.finetune.dataset)
+    made = {f"dataset {name}": dataset(train=90, dev=0, test=9)}
+    raise_if_not_measurable(plan, name, made[f"dataset {name}"])  # a trial has dev rows
+    combinations = plan_search(plan, "quickstart", given, False)
+    if not refused:
+        raise_if_none_could_go_on(combinations, made)
+        return
+    with pytest.raises(ContractViolation, match="which stage finetune chooses by, got none"):
+        raise_if_none_could_go_on(combinations, made)
 
 
 def test_a_model_that_no_row_could_evaluate_is_not_trained(tmp_path: Path):
