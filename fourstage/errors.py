@@ -98,6 +98,10 @@ class EnvironmentFault(RuntimeError):
     exit_code = 1
 
 
+class Diverged(EnvironmentFault):
+    """A stage whose loss or weights are no longer finite; the same settings would meet it again."""
+
+
 class Interrupted(EnvironmentFault):
     """A signal or a deadline stopped a stage after a checkpoint, from which the next run continues.
 

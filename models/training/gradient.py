@@ -25,7 +25,13 @@ import keras
 import numpy as np
 from keras.src.random import seed_generator  # Keras has no public way to hand it a generator
 
-from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
+from fourstage.errors import (
+    ContractViolation,
+    Diverged,
+    EnvironmentFault,
+    Interrupted,
+    RecipeError,
+)
 from fourstage.space import taken
 from models import catalogue
 from models import features as keys
@@ -89,8 +95,8 @@ def train(job: TrainingJob, folder: Path, report: TrainingListener | None = None
             written.
         RecipeError: The settings are impossible: sequence lengths, budget, batch size, metric.
         ContractViolation: There are too few data.
-        EnvironmentFault: The loss is not finite, the disk is full, or a checkpoint does not fit
-            the network.
+        Diverged: The loss, or a weight, is not finite.
+        EnvironmentFault: The disk is full, or a checkpoint does not fit the network.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _seeded(job.stage.seed), Interruption(job.deadline_seconds) as interruption:
@@ -524,7 +530,7 @@ class _Run:
     def _diverged(self, found: str) -> None:
         kept = checkpoint.newest(self.checkpoints)
         good = f"the checkpoint of step {kept.step:,} is kept" if kept else "no checkpoint was due"
-        raise EnvironmentFault(
+        raise Diverged(
             f"{self.stage.kind}: {found} at step {self.state.step:,}, expected finite"
             f" numbers; {good}. Lower optimizer.{self.stage.optimizer.name}.peak_learning_rate,"
             " lengthen its warmup, or set precision: float32"

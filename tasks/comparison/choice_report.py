@@ -76,6 +76,9 @@ def choice_page(table: Mapping[str, Any]) -> str:
             )
             + "."
         )
+    if choice["diverged"]:
+        parts.append("Left out, since their training diverged:")
+        parts.append("\n".join(f"- {name}: {why}" for name, why in choice["diverged"].items()))
     if choice["unmade"]:
         parts.append("Left out, since they can't be made of this recipe:")
         parts.append("\n".join(_by_reason(choice["unmade"])))

@@ -28,7 +28,7 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
         ``number``, 0 for the one without pre-training and 1 for the first that has all candidates;
         ``sizes`` of the rounds from 1; ``seconds``, ``seeds``, ``factors`` on the budgets before
         the labels, the ``settings`` that these make of each candidate, ``left_out`` with the
-        seconds that were missing, and what was ``tried``.
+        seconds that were missing, what ``diverged`` with the message, and what was ``tried``.
     """
     state = choice.state
     turns = state["rounds"]
@@ -93,8 +93,8 @@ def _announced(choice: ModelChoice, turn: Mapping[str, Any]) -> str:
 
 
 def _turn(number: int, sizes: Sequence[int], **said: object) -> dict[str, Any]:
-    begun = {"number": number, "sizes": list(sizes), "left_out": {}, "tried": {}, "spent": {}}
-    return {**begun, **said}
+    ends: dict[str, dict] = {end: {} for end in ("left_out", "diverged", "tried")}
+    return {"number": number, "sizes": list(sizes), **ends, "spent": {}, **said}
 
 
 def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:

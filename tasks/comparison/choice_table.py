@@ -34,6 +34,7 @@ def table_of(choice: ModelChoice) -> dict[str, Any]:
             )
     ranked = list(dict.fromkeys(name for turn in reversed(turns) for name in turn["best"]))
     left_out = {n: s for turn in turns for n, s in turn["left_out"].items()}
+    diverged = {n: why for turn in state["rounds"] for n, why in turn["diverged"].items()}
     return {
         "metric": choice.metric,
         "minutes": choice.minutes,
@@ -53,6 +54,7 @@ def table_of(choice: ModelChoice) -> dict[str, Any]:
             for name, seconds in left_out.items()
             if name not in rows
         },
+        "diverged": diverged,
         "unmade": dict(choice.unmade),
         "folder": str(choice.folder),
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from fourstage.errors import Interrupted
+from fourstage.errors import Diverged, Interrupted
 from fourstage.terminal import say
 from tasks.comparison.choice_costs import expected_seconds
 from tasks.comparison.choice_meter import Meter
@@ -24,11 +24,14 @@ def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> No
     """Train a candidate with a round's budget and score it on the dev rows, if there is time.
 
     A seed that may take longer than what is left is not begun, and one that does is stopped; a
-    candidate without any is left out. What it costs is written down step by step. Of an attempt
-    that is killed inside a stage, the updates up to the last checkpoint are paid for when the stage
-    is finished.
+    candidate without any is left out, as is one whose training diverges. What it costs is written
+    down step by step. Of an attempt that is killed inside a stage, the updates up to the last
+    checkpoint are paid for when the stage is finished.
+
+    Raises:
+        Diverged: There is no candidate whose training does not.
     """
-    if name in turn["tried"] or name in turn["left_out"]:
+    if any(name in turn[end] for end in ("tried", "left_out", "diverged")):
         return
     # The first of all has no limit: there has to be one that can be chosen.
     bounded = any(each["tried"] for each in choice.state["rounds"])
@@ -36,7 +39,7 @@ def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> No
     say(where)
     tried = {"scores": [], "tokens": 0, "seconds": 0.0, "beside": [], "asking": []}
     made = turn["settings"][name]
-    missing = 0.0
+    missing, diverged = 0.0, None
     with Meter(choice, name) as meter:
         for number, seed in enumerate(turn["seeds"]):
             plan = plan_recipe(choice.recipe, made, choice.smoke, seed)
@@ -53,8 +56,17 @@ def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> No
                 if interruption.signal_number or not time_is_over:
                     raise
                 break
+            except Diverged as fault:
+                meter.lap()
+                if not _others(choice, name):
+                    raise
+                diverged = fault
+                break
     state = choice.state
-    if tried["scores"]:
+    if diverged:
+        say(f"{where} is left out: {diverged}")
+        state["rounds"][-1]["diverged"][name] = str(diverged)
+    elif tried["scores"]:
         say(f"{where}: {choice.metric} {fmean(tried['scores']):.4f} on dev rows")
         state["rounds"][-1]["tried"][name] = tried
     else:
@@ -64,6 +76,13 @@ def try_candidate(choice: ModelChoice, turn: Mapping[str, Any], name: str) -> No
         say(f"{where} is left out: it {needs}")
         state["rounds"][-1]["left_out"][name] = max(missing, 0.0)
     choice.keep(state)
+
+
+def _others(choice: ModelChoice, name: str) -> bool:
+    """Whether something has been tried, or a candidate is still to be."""
+    turns = choice.state["rounds"]
+    failed = {name, *turns[-1]["diverged"]}
+    return any(turn["tried"] for turn in turns) or not failed.issuperset(turns[-1]["factors"])
 
 
 def _train(plan: Plan, seed: int, meter: Meter, tried: dict[str, Any], limit: float | None) -> None:

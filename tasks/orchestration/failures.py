@@ -13,6 +13,7 @@ from prefect.states import Completed, Failed
 
 from fourstage.errors import (
     ContractViolation,
+    Diverged,
     EnvironmentFault,
     GateRefused,
     Interrupted,
@@ -113,6 +114,8 @@ def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:
     match error:
         case Interrupted():
             return f"{again} resumes from the checkpoint."
+        case Diverged():
+            return f"change the recipe, then run {again}; finished steps are reused."
         case EnvironmentFault():
             return f"`fourstage doctor` shows the cause; fix it, then {again} continues."
     return f"fix this, then run {again}; finished steps are reused."

@@ -39,6 +39,9 @@ def search_card(table: Mapping[str, Any]) -> str:
     ]
     if said := widen(table):
         parts.insert(2, f"**{said}.**")
+    if diverged := table["diverged"]:
+        named = "; ".join(told(settings) for settings in diverged)
+        parts.append(f"Left out, since a training diverged: {named}.")
     return "\n\n".join(parts)
 
 

@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from corpora.prepared import prepared_rows
-from fourstage.errors import RecipeError
-from fourstage.recipe.search import ResolvedSearch
+from fourstage.errors import Diverged, RecipeError
+from fourstage.recipe.search import ResolvedSearch, told
 from fourstage.terminal import say
 from tasks.planning.trials import Combination, Trial, best_of, plan_search
 from tasks.run.recipe_run import RecipeRun, raise_if_not_measurable
@@ -35,9 +35,10 @@ def choose(
     Returns:
         The table as plain JSON: ``metric``, ``rows``, ``seeds``, ``folds``, ``chosen`` and
         ``points``, each with its ``settings``, ``scores`` and their ``mean`` and ``deviation``;
-        ``at_the_edge`` as `at_the_edge`.
+        the settings of which a trial ``diverged``; ``at_the_edge`` as `at_the_edge`.
 
     Raises:
+        Diverged: Every combination does.
         RecipeError: There are no dev rows to choose by.
         ContractViolation: A combination needs dev rows when it goes on, and there are none.
     """
@@ -46,7 +47,16 @@ def choose(
     _check_rows(run, search)
     combinations = plan_search(run.plan, recipe, overrides, smoke, seed)
     raise_if_none_could_go_on(combinations, run.made)
-    runs = [[_tried(run, trial) for trial in each.trials] for each in combinations]
+    runs, diverged = [], []
+    for each in combinations:
+        try:
+            runs.append([_tried(run, trial) for trial in each.trials])
+        except Diverged as fault:
+            if len(diverged) == len(combinations) - 1:
+                raise
+            say(f"{told(each.point)} is left out: {fault}")
+            diverged.append(each)
+    combinations = [each for each in combinations if each not in diverged]
     scores = [
         [_score(tried, trial) for tried, trial in zip(of, each.trials, strict=True)]
         for of, each in zip(runs, combinations, strict=True)
@@ -64,7 +74,9 @@ def choose(
             else:
                 score = _score(tried, trial)
                 finish_trial(run.tracking, made.key, trial.name, search.metric, score)
-    return _table(search, combinations, scores)
+    return _table(search, combinations, scores) | {
+        "diverged": [dict(each.point) for each in diverged]
+    }
 
 
 def _check_rows(run: RecipeRun, search: ResolvedSearch) -> None:

@@ -294,7 +294,7 @@ def test_a_last_update_that_ruins_the_weights_is_no_finished_stage(tmp_path):
         budget=Budget("steps", 1),
         optimizer={"adamw": {"peak_learning_rate": 1e40, "warmup": 0.0}},
     )
-    with pytest.raises(EnvironmentFault, match="not finite at step 1, .*; no checkpoint was due"):
+    with pytest.raises(EnvironmentFault, match=r"not finite at step 1, .*; no checkpoint was due"):
         train(job, tmp_path)
     assert not (tmp_path / "network.safetensors").exists()
 

@@ -390,6 +390,7 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
         "larger": {"about": "twice as wide", "seconds": 600.0},
         "late": {"about": "yours", "seconds": 0.0},
     }
+    told["diverged"] = {"wild": "finetune: the loss is nan at step 7"}
     told["spent"] = {"prepared": 60.0, "rounds": 600.0, "judged": 120.0}
     told["unmade"] = open_choice("quickstart", [NEEDS_A_NETWORK], True, 60.0).unmade
     comparison = {
@@ -407,6 +408,7 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     assert "on the test rows\n" not in page, "nothing was tested"
     assert "| no-general | 0.8000 | -0.1000 |" in page
     assert "larger (twice as wide) is 10.0 minutes a round short; late (yours) did not" in page
+    assert "training diverged:\n\n- wild: finetune: the loss is nan at step 7\n" in page
     assert "Of 60 minutes 13.0 were used, from the command's start: 1.0 to start" in page
     assert "10.0 for candidates, 2.0 for test rows and registration.\n" in page
     beyond = told | {"minutes": 12.0}

@@ -17,6 +17,7 @@ TABLE = {
         {"settings": {"batch_size": 16}, "scores": [0.7, 0.8], "mean": 0.75, "deviation": 0.07},
     ],
     "at_the_edge": {"batch_size": "largest"},
+    "diverged": [],
 }
 
 
@@ -48,3 +49,6 @@ def test_the_table_tells_what_was_chosen_and_each_seed():
     card = search_card(TABLE)
     assert "| batch_size | accuracy | seed 1 | seed 2 |" in card
     assert card.index("| 16 | 0.7500 ± 0.0700 | 0.7000 | 0.8000 |") < card.index("| 8 |")
+    assert "diverged" not in card
+    card = search_card(TABLE | {"diverged": [{"batch_size": 4}]})
+    assert card.endswith("Left out, since a training diverged: batch_size 4.")
