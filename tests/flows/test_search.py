@@ -86,16 +86,19 @@ def test_the_best_by_dev_goes_on_and_test_is_read_once(tmp_path: Path):
 
 @pytest.mark.slow
 def test_settings_with_which_training_diverges_are_left_out(tmp_path: Path):
-    wild = RECIPE.replace("[1.0e-9, 1.0e-3, 1.0e-2]", "[1.0e+38, 1.0e-3]")
-    (tmp_path / "searched.yaml").write_text(wild.replace("seeds: [2, 3]", "seeds: [2]"))
+    # Each update multiplies the weights by 1 - 10 · 1.
+    rates = "[10.0, 1.0e-3], optimizer.adamw.weight_decay: [1.0]"
+    wild = RECIPE.replace("[1.0e-9, 1.0e-3, 1.0e-2]", rates).replace("[2, 3]", "[2]")
+    (tmp_path / "searched.yaml").write_text(wild.replace("steps: 4", "steps: 60"))
     person = Person(tmp_path / "home", tmp_path)
     try:
         answer = person.types("run", "searched.yaml", "--json")
         assert answer.code == 0, answer.told()
         table: dict[str, Any] = answer.json["search"]
         place = "optimizer.adamw.peak_learning_rate"
-        assert table["diverged"] == [{place: 1e38}]
-        assert [point["settings"] for point in table["points"]] == [{place: 1e-3}]
+        decay = {"optimizer.adamw.weight_decay": 1.0}
+        assert table["diverged"] == [{place: 10.0, **decay}]
+        assert [point["settings"] for point in table["points"]] == [{place: 1e-3, **decay}]
         assert "is left out: finetune: " in answer.err
     finally:
         end_all(person.home)
