@@ -10,7 +10,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from tarfile import EOFHeaderError, HeaderError, ReadError  # pyright: ignore[reportAttributeAccessIssue]
+from typing import BinaryIO, Self, cast
 
 from corpora.file_state import FileState
 from corpora.files import ARCHIVES
@@ -120,6 +121,19 @@ class _Sound:
         return piece
 
 
+class _Header(tarfile.TarInfo):
+    """The header of a member. tarfile takes a damaged or cut one for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:  # zeros: the end
+            raise
+        except HeaderError as error:
+            raise ReadError(f"at byte {tarfile.offset:,}: {error}") from error
+
+
 def _damaged(where: str, error: BaseException) -> ContractViolation:
     # Messages of these libraries name formats and offsets, never content.
     said = str(error).split("\n")[0][:100] if not isinstance(error, UnicodeError) else "its names"
@@ -146,7 +160,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
     stream = _Sound(decompressed(raw, name, state.path), state.path)
     try:
         # "r|" reads strictly forward, so memory does not grow with the size of the tar.
-        archive = tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|")
+        archive = tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|", tarinfo=_Header)
     except ContractViolation:
         raise
     except _DAMAGE as error:
@@ -187,9 +201,13 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             assert body is not None
             where = f"{state.path}!{member.name}"
             yield Content(f"{state.name}!{member.name}", where, _Sound(body, where), state)
-    # Read to the very end, to detect truncation and trailing data.
-    while stream.read(1 << 20):
-        pass
+        # Read to the very end, to detect truncation and trailing data; padding is zeros.
+        while piece := cast(BinaryIO, archive.fileobj).read(1 << 20):
+            if piece.strip(b"\0"):
+                raise ContractViolation(
+                    f"{state.path}: data after the end of the tar; the file was damaged or joined "
+                    "with something else."
+                )
 
 
 def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:

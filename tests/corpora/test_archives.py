@@ -228,6 +228,27 @@ def test_rubbish_after_a_tar_and_a_cut_tar_are_errors(tmp_path: Path, corpus: Pr
         corpus(cut)
 
 
+@pytest.mark.parametrize("kind", ["cut before", "cut within", "damaged", "no mark", "joined"])
+def test_a_tar_that_ends_early_is_an_error_and_not_a_shorter_tar(
+    tmp_path: Path, corpus: Prepare, kind: str
+):
+    path = tar(tmp_path / "c.tar", {f"{i}.txt": b"Some words of a text." for i in range(3)}, "w")
+    whole = path.read_bytes()
+    second, end = 2 * tarfile.BLOCKSIZE, 6 * tarfile.BLOCKSIZE
+    broken = {
+        "cut before": whole[:second],
+        "cut within": whole[: second + 300],
+        "damaged": whole[:second] + b"x" + whole[second + 1 :],
+        "no mark": whole[:end],
+        "joined": whole + whole,
+    }
+    path.write_bytes(broken[kind])
+    with pytest.raises(ContractViolation, match=r"c\.tar: (damaged or truncated|data after the end)"):
+        read_all(path)
+    path.write_bytes(whole[: end + tarfile.BLOCKSIZE])
+    read_all(path)
+
+
 @settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(["tar", "zip"]))
 def test_flipped_bytes_in_an_archive_give_only_our_errors(
