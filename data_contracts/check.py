@@ -19,6 +19,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 from data_contracts.derived import DERIVED, with_derived
@@ -361,7 +362,8 @@ def _value(
         return len(outcome.positions) / max(1, len(table))
     if "quantile_ranges" in kwargs:
         return farthest_quantile(kwargs["quantile_ranges"], outcome.value)
-    number = isinstance(outcome.value, int | float) and math.isfinite(outcome.value)
+    # A column of whole numbers gives one of numpy's, which are no `int`.
+    number = isinstance(outcome.value, Real) and math.isfinite(outcome.value)
     return float(outcome.value) if number else None
 
 

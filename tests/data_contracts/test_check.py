@@ -454,6 +454,12 @@ class TestChecking:
         assert report.reason == "Broken for the table as a whole: small."
         assert report.results[0].failed_ids == ("d9",)
 
+    def test_a_promise_about_whole_numbers_has_a_value_to_follow(self):
+        most = expectation(
+            "most", "column_max_to_be_between", level="table", column="n", max_value=9
+        )
+        assert check(profile(), suite(most), subject="s").results[0].value == 9.0
+
     def test_mostly_allows_a_share_of_the_rows(self):
         mostly = between("small", "n", level="table", max_value=8, mostly=0.9)
         report = check(profile(), suite(mostly), subject="s")
