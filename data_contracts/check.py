@@ -112,7 +112,8 @@ def check(
     if reference is not None:
         reference = with_derived(reference.reset_index(drop=True), suite.columns)
     kwargs = {name: with_reference(given, reference) for name, given in kwargs.items()}
-    profile = with_derived(profile.reset_index(drop=True), suite.columns)
+    given = profile.reset_index(drop=True)
+    profile = with_derived(given, suite.columns)
     rows = [expectation for expectation in suite.expectations if expectation.level == "row"]
     tables = [expectation for expectation in suite.expectations if expectation.level == "table"]
     results: dict[str, Result] = {}
@@ -131,7 +132,7 @@ def check(
     for position, name in zip(positions, _row_names(profile, positions), strict=True):
         earlier = quarantined.get(name, ())  # of another row with the same id
         quarantined[name] = (*earlier, *(one for one in broken_by[position] if one not in earlier))
-    left = _without(profile, positions, quarantined)
+    left = with_derived(_without(given, positions, quarantined), suite.columns)
     found = _evaluate(left, tables, kwargs)
     for item in tables:
         results[item.id] = _result(item, kwargs[item.id], found[item.id], left)
@@ -411,11 +412,13 @@ def _rare_labels(
         return ""
     carried, split = _column(table, kwargs["column"]), _column(table, "split")
     if kwargs["column"] == "splits_without_label":
-        rare, of = carried > kwargs.get("max_value", 0), "rows"
+        named = {"rows": carried > kwargs.get("max_value", 0)}
     else:
-        rare, of = (carried < kwargs.get("min_value", 0)) & (split == "train"), "training rows"
-    labels = _column(table.loc[rare], "label")
-    return f": {_labels_text(labels)} of the {of}" if len(labels) else ""
+        rare = carried < kwargs.get("min_value", 0)
+        named = {"training rows": rare & (split == "train"), "other rows": rare & (carried == 0)}
+    found = {of: _column(table.loc[rows], "label") for of, rows in named.items() if rows.any()}
+    texts = [f"{_labels_text(labels)} of the {of}" for of, labels in found.items()]
+    return f": {', '.join(texts)}" if texts else ""
 
 
 def _labels_text(column: pd.Series) -> str:

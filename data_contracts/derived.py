@@ -1,7 +1,6 @@
 """Columns computed from a profile's own, for use in suites.
 
-- `label_share` (from `label`, `split`): share of the training rows with this row's label, 0-1;
-  missing for a label that no training row has.
+- `label_share` (from `label`, `split`): share of the training rows with this row's label, 0-1.
 - `label_rows` (from `label`, `split`): number of training rows with this row's label.
 - `splits_without_label` (from `label`, `split`): in how many of the table's splits no row has this
   row's label.
@@ -48,16 +47,21 @@ def with_derived(profile: pd.DataFrame, needed: tuple[str, ...]) -> pd.DataFrame
 
 
 def _label_share(profile: pd.DataFrame) -> pd.Series:
-    label = _column(profile, "label")
-    in_train = _column(profile, "split") == "train"
-    shares = label.loc[in_train].value_counts(normalize=True)
-    return label.map(shares.to_dict())
+    return _column(profile, "label").map(_in_train(profile, normalize=True))
 
 
 def _label_rows(profile: pd.DataFrame) -> pd.Series:
+    return _column(profile, "label").map(_in_train(profile))
+
+
+def _in_train(profile: pd.DataFrame, normalize: bool = False) -> dict[str, float]:
+    """The number of training rows, or their share, by label; 0 of one that other rows alone have.
+
+    Were it missing, every promise about it would be kept.
+    """
     label = _column(profile, "label")
-    in_train = _column(profile, "split") == "train"
-    return label.map(label.loc[in_train].value_counts().to_dict())
+    found = label.loc[_column(profile, "split") == "train"].value_counts(normalize=normalize)
+    return dict.fromkeys(label.dropna(), 0) | found.to_dict()
 
 
 def _splits_without_label(profile: pd.DataFrame) -> pd.Series:

@@ -57,6 +57,10 @@ def suite(*expectations: Expectation, tolerance: float = 0.1) -> Suite:
     return Suite("mine", "A test's.", tolerance, expectations)
 
 
+def of(column: str) -> dict:
+    return {"column": column, "level": "table"}
+
+
 def between(id_: str, column: str, severity: str = "critical", level: str = "row", **bounds):
     return expectation(id_, "column_values_to_be_between", severity, level, column=column, **bounds)
 
@@ -650,8 +654,23 @@ class TestDerivedColumns:
             {"split": ["train"] * 4 + ["test"] * 2, "label": ["a", "a", "a", "b", "b", "c"]}
         )
         shares = with_derived(table, ("label_share",))["label_share"].tolist()
-        assert shares[:5] == [0.75, 0.75, 0.75, 0.25, 0.25]
-        assert np.isnan(shares[5])
+        assert shares == [0.75, 0.75, 0.75, 0.25, 0.25, 0.0]
+
+    def test_a_label_of_which_quarantine_leaves_no_training_row_breaks_promises_about_it(self):
+        table = profile(label=["a", *"bbbbbbb", "a", "b"], split=[*["train"] * 8, "dev", "dev"])
+        share, rows, measured = (
+            expectation("share", "column_min_to_be_between", **of("label_share"), min_value=0.01),
+            expectation("rows", "column_min_to_be_between", **of("label_rows"), min_value=1),
+            expectation(
+                "measured", "column_max_to_be_between", **of("splits_without_label"), max_value=0
+            ),
+        )
+        promises = suite(between("first", "n", min_value=1), share, rows, measured)
+        report = check(table, promises, subject="s")
+        assert report.quarantined == {"d0": ("first",)}
+        assert [(r.id, r.status, r.value) for r in report.results[1:]] == [
+            ("share", "failed", 0.0), ("rows", "failed", 0.0), ("measured", "failed", 1.0)
+        ]  # fmt: skip
 
     def test_labels_that_differ_by_case_blank_or_width_are_spellings_of_one(self):
         table = pd.DataFrame({"label": ["pos", "pos ", "Pos", "ｐｏｓ", "neg", None]})
@@ -719,7 +738,7 @@ class TestVerdict:
         rare = between("rare", "label_rows", "warning", "table", min_value=2)
         rare = replace(rare, type="expect_column_min_to_be_between")
         (result,) = check(table, suite(rare), subject="s").results
-        assert result.observed == "1: 'b' × 1 of the training rows"
+        assert result.observed == "0: 'b' × 1 of the training rows, 'c' × 1 of the other rows"
         once = between("measured", "splits_without_label", "warning", "table", max_value=0)
         once = replace(once, type="expect_column_max_to_be_between")
         (result,) = check(table, suite(once), subject="s").results
