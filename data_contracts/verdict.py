@@ -137,7 +137,7 @@ class Report:
     @property
     def beyond_tolerance(self) -> bool:
         """Whether more rows are quarantined than the suite tolerates."""
-        return self.num_quarantined_rows > self.tolerance * self.rows
+        return _is_beyond(self.num_quarantined_rows, self.rows, self.tolerance)
 
     @property
     def quarantine_reasons(self) -> dict[str, int]:
@@ -189,7 +189,7 @@ def judge(
     share = f"{num_quarantined_rows:,} of {rows:,} rows ({percent(num_quarantined_rows, rows)})"
     tolerated = f"{tolerance * 100:g} %"
     reasons = []
-    if num_quarantined_rows > tolerance * rows:
+    if _is_beyond(num_quarantined_rows, rows, tolerance):
         reasons.append(f"{share} are quarantined where at most {tolerated} may be")
     if tables:
         reasons.append(f"broken for the table as a whole: {_names(tables)}")
@@ -207,6 +207,11 @@ def judge(
     if warnings:
         return "amber", _sentence(f"usable, with warnings: {_names(warnings)}{aside}")
     return "green", _sentence(f"every promise is kept{aside}")
+
+
+def _is_beyond(num_quarantined: int, rows: int, tolerance: float) -> bool:
+    # Divided, because 0.29 * 100 is less than 29 for a computer, but 29 / 100 is 0.29.
+    return rows > 0 and num_quarantined / rows > tolerance
 
 
 def raise_if_red(report: Report, where: str = "") -> None:

@@ -435,6 +435,12 @@ class TestChecking:
         assert report.reason == ("2 of 10 rows (20 %) are quarantined where at most 10 % may be.")
         assert [result.id for result in report.broken] == ["small"]
 
+    def test_as_many_quarantined_as_tolerated_are_not_too_many(self):
+        table = pd.DataFrame({"id": [f"d{i}" for i in range(100)], "n": range(100)})
+        for most, verdict in ((70, "green"), (69, "red")):
+            small = suite(between("small", "n", max_value=most), tolerance=0.29)
+            assert check(table, small, subject="s").verdict == verdict
+
     def test_promises_about_the_table_are_checked_on_the_rows_left(self):
         mean = expectation(
             "mean", "column_mean_to_be_between", level="table", column="n", max_value=4
