@@ -295,6 +295,11 @@ class Layout:
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
         settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
         inputs = {f"evaluation {other}": self._whole(dataset_step(other)) for other in datasets}
+        marked = [other for other in datasets if self.sources[other].markings]
+        if marked:
+            settings["evaluation_markings"] = {
+                f"evaluation {other}": list(self.sources[other].markings) for other in marked
+            }
         self._add(corpus_step(name), "corpus", settings, inputs, **self._reading(name))
         self._contract(name, corpus_step(name))
 

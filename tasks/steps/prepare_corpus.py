@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,9 @@ def prepare_corpus(step: Bound, folder: Path) -> Findings:
         step.step.given["source"],
         step.step.given["snapshot"],
         folder,
-        evaluation_texts=_evaluation_texts(step.inputs),
+        evaluation_texts=_evaluation_texts(
+            step.inputs, step.step.settings.get("evaluation_markings", {})
+        ),
         heldout_share=step.step.settings["heldout_share"],
     )
     return Findings({"counts": counts.to_json()}, _notes(step))
@@ -75,15 +77,27 @@ def _evaluation_rows(step: Bound) -> EvaluationRows | None:
     return None
 
 
-def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:
+def _evaluation_texts(
+    inputs: Mapping[str, Input], markings: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """The texts of dev and test rows: each of a pair or of the choices, and all together.
+
+    Also without the markings of their source, by role: a marking with letters, such as ``<e1>``,
+    would be a word that no corpus has.
+    """
     from corpora.answers import texts_in
+    from corpora.identity import normal_form
     from corpora.prepared import prepared_rows
 
     for role, dataset in sorted(inputs.items()):
         if role.startswith(EVALUATION):
+            marks = markings.get(role, ())
             for row in prepared_rows(dataset.folder):
                 if row.split != "train":
-                    yield row.whole
+                    for text in dict.fromkeys((row.whole, *row.texts)):
+                        yield text
+                        if marks and (bare := normal_form(text, marks)) != normal_form(text):
+                            yield bare
                     yield from texts_in(dataset.facts["answers"], row.label)
 
 

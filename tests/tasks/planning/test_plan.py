@@ -225,6 +225,19 @@ def test_a_draw_of_training_rows_leaves_all_that_reads_text_alone(project: Proje
         }
 
 
+def test_corpora_are_compared_with_evaluation_texts_without_their_markings(tmp_path: Path):
+    project = Project(tmp_path / "own")
+    files = {split: f"data/rows-{split}.jsonl" for split in ("train", "dev", "test")}
+    path = project.recipe(recipe())
+    assert "evaluation_markings" not in plan_recipe(str(path)).steps["corpus notes"].settings
+    project.source(
+        "rows", files=files, fields={**FIELDS, "label": "label"}, markings=["<e1>", "</e1>"]
+    )
+    assert plan_recipe(str(path)).steps["corpus notes"].settings["evaluation_markings"] == {
+        "evaluation rows": ["<e1>", "</e1>"]
+    }
+
+
 def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
     evaluate = {"metrics": ["accuracy"]}
     plain = plan_recipe(str(project.recipe(recipe("probed", evaluate=evaluate))))
