@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 
-# Terminal escape sequences are removed as a whole; otherwise "[2J" would be left as text.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+# Terminal escape sequences are removed as a whole; otherwise "[2J" would be left as text. A title
+# that never ends is text: to its end would be the rest of the document.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\](?:[^\x07\x1b\n]*(?:\x07|\x1b\\))?|[@-Z\\^_])")
+# Not the form feed, the line break of word processors (\x0b) and the separators \x1c to \x1f, which
+# are blanks between words.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # U+00AD soft hyphen, U+2060 word joiner, U+FEFF, Mongolian and Hangul fillers, interlinear marks,
 # tags.

@@ -11,7 +11,7 @@ from corpora.cleaning import clean, places_before
 from models.served.words import word_spans
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
-    "a \n\r\t\x00\x1b[2J\u202e\u200b\u200d\u2028\u0301é👩क्\u00ad天"
+    "a \n\r\t\x0b\x0c\x1f\x00\x1b[2J\u202e\u200b\u200d\u2028\u0301é👩क्\u00ad天"
 )
 
 
@@ -58,6 +58,17 @@ def test_unicode_line_ends_become_line_ends():
     assert clean("one\u2028two\x85three\u2029four\r\nfive\rsix").text == (
         "one\ntwo\nthree\n\nfour\nfive\nsix"
     )
+
+
+def test_what_separates_words_becomes_a_blank():
+    cleaned = clean("end of page\x0cnext page\x0bnext line\n\x0ca field\x1fanother")
+    assert cleaned.text == "end of page next page next line\na field another"
+    assert cleaned.removed == {}
+
+
+def test_a_terminal_title_is_removed_and_one_that_never_ends_takes_no_text_with_it():
+    assert clean("a \x1b]0;title\x07good \x1b]2;title\x1b\\text").text == "a good text"
+    assert clean("\x1b]0;title\nthe rest\nof it").text == "0;title\nthe rest\nof it"
 
 
 @given(TEXTS)
