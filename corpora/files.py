@@ -149,7 +149,7 @@ def _local(path: Path) -> Iterator[Path]:
 
 def _of_folder(folder: Path) -> Iterator[Path]:
     """Every file below a folder that is not hidden; links to folders are not followed."""
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder, onerror=_unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(root, name)
@@ -159,6 +159,14 @@ def _of_folder(folder: Path) -> Iterator[Path]:
                 raise ContractViolation(_dangling(path))
             if path.is_file():
                 yield path
+
+
+def _unreadable(error: OSError) -> None:
+    """Refuse a folder that cannot be listed; its files would be left out without a word."""
+    raise ContractViolation(
+        f"{error.filename}: the folder cannot be read ({error.strerror}); make it readable, or "
+        "name the files to read."
+    ) from error
 
 
 def _fixed_part(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import fsspec
@@ -63,6 +64,19 @@ def test_folders_globs_and_files_are_found_in_one_settled_order(tmp_path: Path):
     assert names(files=f"{tmp_path}/*/*.txt") == ["b/one.txt", "b/two.txt"]
     assert names(files=f"{tmp_path}/**/*.txt")[-1] == "c/deep/x.txt"
     assert names(files=[f"{tmp_path}/a.txt", f"{tmp_path}/a.txt"]) == ["a.txt"]
+
+
+def test_a_folder_that_cannot_be_listed_is_refused_and_not_left_out(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("text")
+    assert names(files=str(tmp_path)) == [f"{tmp_path.name}/a.txt"]
+    inner = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # deeper than a path may be, which not even root can list
+        os.mkdir("d" * 250, dir_fd=inner)
+        outer, inner = inner, os.open("d" * 250, os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    with pytest.raises(ContractViolation, match=r"the folder cannot be read \(File name too long"):
+        names(files=str(tmp_path))
 
 
 def test_relative_files_are_looked_for_in_project_data_folders_and_cache_in_order(
