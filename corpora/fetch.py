@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import os
 import shutil
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -24,6 +26,14 @@ from fourstage.errors import ContractViolation, EnvironmentFault
 
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60
+# What no answer raises, and one that breaks off; some of it is an OSError, as a full disk is.
+_CUT_OFF = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ConnectionError,
+    TimeoutError,
+    ssl.SSLError,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ def fetch(source: Source, say: Callable[[str], None] = lambda line: None) -> lis
         The files in the cache.
 
     Raises:
-        EnvironmentFault: The server cannot be reached, or the disk is full.
+        EnvironmentFault: The server cannot be reached or breaks off, or the disk is full.
         ContractViolation: A file has the wrong digest, or the source cannot be fetched.
     """
     done = []
@@ -150,6 +160,8 @@ def _get(source: Source, download: Download) -> None:
             while chunk := answer.read(_CHUNK):
                 state.update(chunk)
                 stream.write(chunk)
+            if missing := getattr(answer, "length", None):
+                raise http.client.IncompleteRead(b"", missing)
         if state.hexdigest() != download.sha256:
             raise ContractViolation(
                 f"source {source.name}: {download.url}: expected sha256 {download.sha256}, got "
@@ -163,8 +175,8 @@ def _get(source: Source, download: Download) -> None:
             f"source {source.name}: {download.url} answered {error.code} {error.reason}; correct "
             "its origin."
         ) from error
-    except (urllib.error.URLError, TimeoutError) as error:
-        reason = getattr(error, "reason", error)
+    except _CUT_OFF as error:
+        reason = str(getattr(error, "reason", error)).strip()
         raise EnvironmentFault(
             f"source {source.name}: {download.url} cannot be reached ({reason}); go online, or "
             f"put the file at {target} or below a folder of FOURSTAGE_DATA."

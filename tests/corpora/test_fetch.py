@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -77,6 +78,35 @@ def test_no_answer_and_a_wrong_address_are_said(url: str):
     )
     with pytest.raises(EnvironmentFault, match=r"cannot be reached .*FOURSTAGE_DATA"):
         fetch(source)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\nsome", "9995 more expected"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n99\r\nsome", "IncompleteRead"),
+        (b"no HTTP\r\n\r\n", "no HTTP"),
+        (b"", "closed connection"),
+    ],
+)
+def test_an_answer_that_breaks_off_is_no_other_content_and_no_full_disk(
+    home: Path, answer: bytes, reason: str
+):
+    def once() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=once)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/c.jsonl"
+        source = source_of(files="c.jsonl", origin={"url": url, "sha256": SHA256})
+        with pytest.raises(EnvironmentFault, match=f"cannot be reached .*{reason}"):
+            fetch(source)
+        thread.join()
+    assert not [path for path in home.rglob("*") if path.is_file()]
 
 
 def test_what_cannot_be_fetched_says_why():
