@@ -13,7 +13,12 @@ import numpy as np
 # Symbols that say something: weather, faces, hands, stars, ticks (U+2600 to 27BF), and emoji.
 _SYMBOLS = r"\u2600-\u27bf\U0001f000-\U0001faff"
 _SYMBOL = re.compile(f"[{_SYMBOLS}]")
-_NOT_WORD = re.compile(rf"(?:[^\w {_SYMBOLS}]|_)+")
+# Signs that are vowels and tones in Indian scripts, Thai, Burmese… "ดี" is good, "ดุ" fierce. Not the
+# points of Arabic and Hebrew, which may be left out.
+_SIGNS = "".join(
+    sign for sign in map(chr, range(0x0900, 0x1DC0)) if unicodedata.category(sign) in ("Mn", "Mc")
+)
+_NOT_WORD = re.compile(rf"(?:[^\w {_SYMBOLS}{_SIGNS}]|_)+")
 # The same for ASCII, ten times as fast: lowercase letters and digits; all else becomes a space.
 _ASCII = bytes(
     ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256)
