@@ -245,11 +245,9 @@ class DatasetWriter:
                 self._offer(item.label, item.id, len(self._rows), plain_normal)
             elif makes_splits and not captions and split in (None, "train"):
                 whole = plain_normal if pair is None else f"{plain_normal} {normal_form(pair)}"
-                match = near.match_or_add(whole)
-                if match is None:
-                    near_keys.append(key)
-                else:
+                for match in near.matches_and_add(whole):
                     self._groups.merge(key, near_keys[match])
+                near_keys.append(key)
             self._rows.append(self._known(row, split, same, plain, key))
             spool.add(
                 {

@@ -104,9 +104,34 @@ class NearDuplicates:
         Args:
             normal: A text in normal form. One without any word duplicates none.
         """
+        found, new = self._compared(normal, only_first=True)
+        if found:
+            return found[0]
+        self._add(new)
+        return None
+
+    def matches_and_add(self, normal: str) -> list[int]:
+        """The numbers of all earlier texts that this one nearly duplicates; it is added, too.
+
+        Likeness is not passed on: a text like two that are unlike each other is known by both.
+
+        Args:
+            normal: A text in normal form. One without any word duplicates none.
+        """
+        found, new = self._compared(normal)
+        self._add(new)
+        return found
+
+    def _compared(
+        self, normal: str, only_first: bool = False
+    ) -> tuple[list[int], tuple[bytes, list[int]] | None]:
+        """The texts that one nearly duplicates, and its signature and bands to store.
+
+        Nothing is to be stored of a text without a word, and of one that is there already: what it
+        is like was found with that.
+        """
         if not normal.strip():
-            self._count += 1
-            return None
+            return [], None
         minima = signature(shingles(normal, *self._lengths))
         packed = minima.tobytes()
         pieces = [_piece(start, packed[start:end]) for start, end in self._ranges]
@@ -115,19 +140,27 @@ class NearDuplicates:
         for piece, number in self._database.execute(self._find, pieces):
             met[piece] += 1
             candidates.add(number)
+        found: list[int] = []
         for number in sorted(candidates):
-            (found,) = self._database.execute(
+            (known,) = self._database.execute(
                 "SELECT minima FROM signatures WHERE number = ?", (number,)
             ).fetchone()
-            other = np.frombuffer(found, dtype=np.uint32)
+            other = np.frombuffer(known, dtype=np.uint32)
             if np.count_nonzero(other == minima) >= self._threshold * PERMUTATIONS:
-                return number
+                found.append(number)
+                if only_first or known == packed:
+                    return found, None
         # Otherwise texts made from one template would make this quadratic.
-        few = [(piece, self._count) for piece, texts in met.items() if texts < _SEEN]
-        self._database.executemany("INSERT INTO bands VALUES (?, ?)", few)
-        self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._count, packed))
+        return found, (packed, [piece for piece, texts in met.items() if texts < _SEEN])
+
+    def _add(self, new: tuple[bytes, list[int]] | None) -> None:
+        """Count a text, and store what `_compared` says of it."""
+        if new is not None:
+            packed, pieces = new
+            rows = [(piece, self._count) for piece in pieces]
+            self._database.executemany("INSERT INTO bands VALUES (?, ?)", rows)
+            self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._count, packed))
         self._count += 1
-        return None
 
 
 def _piece(start: int, piece: bytes) -> int:

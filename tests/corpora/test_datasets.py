@@ -193,6 +193,22 @@ def test_copies_near_copies_and_groups_stay_on_one_side(tmp_path: Path, dataset:
     assert len(pairs) == len({group for _, group in pairs}) == len({named[row] for row in groups})
 
 
+def test_texts_that_a_third_is_like_stay_on_its_side(tmp_path: Path, dataset: Prepare):
+    records = []
+    for i in range(80):
+        words = [f"w{i}x{number}" for number in range(142)]
+        for nth, start in enumerate((0, 42, 21)):  # the last is like both before
+            text = " ".join(words[start : start + 100])
+            records.append({"id": f"{i}-{nth}", "text": text, "label": "ab"[i % 2]})
+    prepared = dataset(write(tmp_path / "t.jsonl", records))
+    sides: defaultdict[str, set[str]] = defaultdict(set)
+    for row in prepared.table():
+        sides[row["id"].split("-")[0]].add(row["split"])
+    parted = [text for text, of in sides.items() if len(of) > 1]
+    assert len(parted) <= 2  # a signature is an estimate
+    assert {split for of in sides.values() for split in of} == {"train", "dev", "test"}
+
+
 def test_without_groups_there_is_no_file_of_them(tmp_path: Path, dataset: Prepare):
     prepared = dataset(write(tmp_path / "t.jsonl", rows(60)))
     assert not (prepared.folder / GROUPS).exists()

@@ -76,6 +76,19 @@ def test_changed_words_decide_by_how_many_they_are():
     assert near.match_or_add(" ".join(many)) is None
 
 
+def test_a_text_like_two_that_are_unlike_each_other_is_known_by_both():
+    words = [f"w{number}" for number in range(150)]
+    one, middle, other = (" ".join(words[start : start + 100]) for start in (0, 21, 42))
+    near = NearDuplicates(0.5, word_shingle=3, bands=32)
+    assert near.matches_and_add(one) == []
+    assert near.matches_and_add(other) == []
+    assert near.matches_and_add(middle) == [0, 1]
+    assert near.matches_and_add(other) == [1]
+    assert near.matches_and_add("") == []
+    assert near.matches_and_add(f"{middle} more") == [0, 1, 2]
+    assert len(near) == 6
+
+
 @pytest.mark.slow
 def test_twenty_thousand_documents_take_seconds():
     rng = random.Random(1)
