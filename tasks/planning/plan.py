@@ -17,6 +17,7 @@ from tasks.store.step_names import TOKENIZER, tokenizer_step, tokens_step
 
 if TYPE_CHECKING:
     from data_contracts.sources import Source
+    from data_contracts.suite import Suite
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 
@@ -139,6 +140,23 @@ def plan_recipe(
     return lay_out(*resolve_recipe(recipe, overrides, smoke, seed), smoke)
 
 
+def _of_tokens(suite: Suite) -> Suite:
+    """A suite about tokens, of which stages read every document, quarantined or not.
+
+    Raises:
+        RecipeError: It would quarantine documents that have a token.
+    """
+    for promise in suite.expectations:
+        empty = promise.kwargs == {"column": "num_tokens", "min_value": 1}
+        if promise.level == "row" and promise.severity == "critical" and not empty:
+            raise RecipeError(
+                f"suites/{suite.name}.json: expectation {promise.id!r}: a document can't be "
+                'quarantined once it is tokens; expected "level": "table", with a "mostly" if some '
+                'may break it, or "severity": "warning".'
+            )
+    return suite
+
+
 def lay_out(
     resolved: ResolvedRecipe,
     sources: Mapping[str, Source],
@@ -169,7 +187,7 @@ def lay_out(
         }
         for name, scheme in schemes.items():
             suite = literals("tokenizers", scheme).get("SUITE", "tokens")
-            suites[tokens_step(name)] = load_suite(suite, folders)
+            suites[tokens_step(name)] = _of_tokens(load_suite(suite, folders))
         snapshots = {name: take_snapshot(source, folders) for name, source in sources.items()}
         layout = Layout(resolved, sources, snapshots, suites, folders)
         return Plan(resolved, layout.steps(), folders, smoke)

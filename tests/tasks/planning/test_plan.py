@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,24 @@ def test_corpora_are_compared_with_evaluation_texts_without_their_markings(tmp_p
     assert plan_recipe(str(path)).steps["corpus notes"].settings["evaluation_markings"] == {
         "evaluation rows": ["<e1>", "</e1>"]
     }
+
+
+def test_a_suite_that_would_quarantine_tokens_which_stages_read_is_refused(tmp_path: Path):
+    project = Project(tmp_path / "own")
+    path = project.recipe(recipe())
+    (project.folder / "suites").mkdir()
+    promise = {
+        "id": "known",
+        "type": "expect_column_values_to_be_between",
+        "kwargs": {"column": "unknown_share", "max_value": 0.5},
+    }
+    file = project.folder / "suites" / "tokens.json"
+    file.write_text(json.dumps({"name": "tokens", "expectations": [promise]}))
+    with pytest.raises(RecipeError, match=r"suites/tokens\.json: expectation 'known': a document"):
+        plan_recipe(str(path))
+    promise["level"] = "table"
+    file.write_text(json.dumps({"name": "tokens", "expectations": [promise]}))
+    assert plan_recipe(str(path)).steps["contract tokens notes"].given["suite"].name == "tokens"
 
 
 def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
