@@ -93,8 +93,9 @@ def script_share(text: str, language: str) -> float:
     of = script(language)
     if text.isascii() and of == "latin":
         return 1.0
-    letters = _total(_LETTERS, text)
-    return min(1.0, _total(_SCRIPTS[of], text) / letters) if letters else 1.0
+    # The scripts' ranges hold signs, too: of vowels, × and ÷.
+    letters = "".join(_LETTERS.findall(text))
+    return _total(_SCRIPTS[of], letters) / len(letters) if letters else 1.0
 
 
 def script(language: str) -> str:

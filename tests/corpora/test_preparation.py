@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corpora.preparation import prepare_corpus, prepare_dataset
+from corpora.profile import script_share
 from corpora.snapshot import take_snapshot
 from corpora.splits import HeldOutSplit
 from data_contracts.sources import Source
@@ -109,6 +110,13 @@ def test_special_tokens_control_characters_and_giant_words_show_in_the_profile(
         "escape": 4,
         "zero_width": 1,
     }
+
+
+def test_signs_are_no_letters_of_a_script():
+    hindi = "यह हिंदी का पाठ है and this is English text here"
+    assert script_share(hindi, "hi") == 8 / 32
+    assert script_share("3 × 5 × 7 ÷ да", "en") == 0.0
+    assert script_share("मैं जाती हूँ।", "hi") == 1.0
 
 
 def test_script_shares_and_word_counts_follow_the_language(tmp_path: Path, corpus: Prepare):
