@@ -14,6 +14,7 @@ import shutil
 import ssl
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +138,7 @@ def _is_there(download: Download) -> bool:
         with opener(download.target, "rb") as stream:
             while chunk := stream.read(_CHUNK):
                 state.update(chunk)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return False
     return state.hexdigest() == download.sha256
 

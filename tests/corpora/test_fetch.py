@@ -57,9 +57,11 @@ def test_what_is_fetched_is_found_by_a_run_and_not_fetched_again(url: str, home:
     fetch(source, said.append)
     assert path.stat().st_mtime_ns == stamp
     assert said[-1] == "c.jsonl.gz: there already"
-    path.write_bytes(b"damaged")
-    fetch(source)
-    assert gzip.decompress(path.read_bytes()) == DATA
+    packed = path.read_bytes()
+    for damaged in (b"damaged", packed[:20] + b"\xff" * 20 + packed[40:]):
+        path.write_bytes(damaged)
+        fetch(source)
+        assert path.read_bytes() == packed
 
 
 def test_another_content_than_published_is_refused_and_not_kept(url: str, home: Path):
