@@ -17,6 +17,7 @@ from corpora.file_state import FileState
 from corpora.files import ARCHIVES
 from corpora.limits import MAX_MEMBERS
 from corpora.streams import RatioGuard, ReadsBytes, decompressed, open_file
+from data_contracts.sources import has_half_character
 from fourstage.errors import ContractViolation
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
@@ -199,6 +200,11 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             except _DAMAGE as error:
                 raise _damaged(state.path, error) from error
             assert body is not None
+            if has_half_character(member.name):
+                raise ContractViolation(
+                    f"{state.path}: member {member.name[:120]!r}: the name is not UTF-8; rename it "
+                    "and pack again."
+                )
             where = f"{state.path}!{member.name}"
             yield Content(f"{state.name}!{member.name}", where, _Sound(body, where), state)
         # Read to the very end, to detect truncation and trailing data; padding is zeros.

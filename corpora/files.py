@@ -11,7 +11,7 @@ from glob import has_magic
 from pathlib import Path
 
 from data_contracts.records import Split
-from data_contracts.sources import BUILT_IN, Source
+from data_contracts.sources import BUILT_IN, Source, has_half_character
 from fourstage.errors import ContractViolation
 from fourstage.settings import data_folders, home
 
@@ -90,6 +90,10 @@ def _found(
         seen: set[tuple[str, str]] = set()
         for pattern in patterns:
             for file in _matches(source, pattern, places, split):
+                if has_half_character(file.path):
+                    raise ContractViolation(
+                        f"source {source.name}: {file.path!r}: the name is not UTF-8; rename it."
+                    )
                 if (file.path, file.members) not in seen:
                     seen.add((file.path, file.members))
                     found.append(file)

@@ -215,6 +215,18 @@ def test_a_member_of_unknown_format_and_an_empty_archive_are_named(tmp_path: Pat
         corpus(tmp_path / "e.tar.gz")
 
 
+def test_a_member_whose_name_is_not_utf8_is_refused_if_it_is_wanted(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "c.tar"
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
+        for name, data in (("café.txt", b"One text."), ("b.jsonl", b'{"text": "Some words."}\n')):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    with pytest.raises(ContractViolation, match=r"member 'caf\\udce9\.txt': the name is not UTF-8"):
+        corpus(path)
+    assert corpus(f"{path}!*.jsonl").counts.kept == 1
+
+
 def test_rubbish_after_a_tar_and_a_cut_tar_are_errors(tmp_path: Path, corpus: Prepare):
     path = tar(tmp_path / "c.tar.gz", {"a.txt": b"A document of some words." * 2000})
     whole = path.read_bytes()

@@ -66,6 +66,13 @@ def test_folders_globs_and_files_are_found_in_one_settled_order(tmp_path: Path):
     assert names(files=[f"{tmp_path}/a.txt", f"{tmp_path}/a.txt"]) == ["a.txt"]
 
 
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path):
+    (tmp_path / os.fsdecode("café.txt".encode("latin-1"))).write_text("text")
+    for pattern in (tmp_path, tmp_path / "*.txt"):
+        with pytest.raises(ContractViolation, match=r"caf\\udce9\.txt': the name is not UTF-8"):
+            names(files=str(pattern))
+
+
 def test_a_folder_that_cannot_be_listed_is_refused_and_not_left_out(tmp_path: Path):
     (tmp_path / "a.txt").write_text("text")
     assert names(files=str(tmp_path)) == [f"{tmp_path.name}/a.txt"]
