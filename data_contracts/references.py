@@ -62,7 +62,9 @@ class PartitionOfReference(Strict):
             return {"values": shares.index.tolist(), "weights": shares.tolist()}
         import numpy as np
 
-        edges = np.unique(np.quantile(column, np.linspace(0, 1, self.bins + 1)))
+        # At values that are there: no bin is empty, in which one value would be infinitely far.
+        shares = np.linspace(0, 1, self.bins + 1)
+        edges = np.unique(np.quantile(column.to_numpy(float), shares, method="nearest"))
         if len(edges) < 2:  # a single value
             edges = np.array([edges[0] - 0.5, edges[0] + 0.5])
         counts, _ = np.histogram(column, edges)

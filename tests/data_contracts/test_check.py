@@ -653,6 +653,22 @@ class TestParameters:
         assert strict.verdict == "red"
         assert suite(small).parameters == ()
 
+    def test_the_lengths_of_a_few_documents_have_no_empty_bin_between_them(self):
+        before = pd.DataFrame({"id": list("abcdef"), "n": [100, 150, 400, 900, 2000, 5000]})
+        after = pd.DataFrame({"id": list("abcdefg"), "n": [*before["n"], 130]})
+        like = expectation(
+            "like",
+            "column_kl_divergence_to_be_less_than",
+            **of("n"),
+            partition_object={"$REFERENCE": {"bins": 10}},
+            threshold=1.0,
+        )
+        (result,) = check(after, suite(like), subject="s", reference=before).results
+        assert (result.status, result.value) == ("passed", pytest.approx(0.05, abs=0.02))
+        far = after.assign(n=4000)
+        (result,) = check(far, suite(like), subject="s", reference=before).results
+        assert result.status == "failed"
+
 
 class TestDerivedColumns:
     def test_label_share_is_that_of_the_training_rows(self):
