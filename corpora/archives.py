@@ -155,6 +155,11 @@ def _refuse_name(state: FileState, name: str) -> None:
         )
 
 
+def _member(stream: _Sound, name: str, where: str) -> ReadsBytes:
+    """The content of a member, which may be compressed by itself, as ``a.jsonl.gz``."""
+    return decompressed(cast(BinaryIO, stream), name, where)
+
+
 def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
     suffixless = state.name.lower().removesuffix("bz2").removesuffix("gz")
     name = state.name if suffixless != state.name.lower() else ""
@@ -206,7 +211,8 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                     "and pack again."
                 )
             where = f"{state.path}!{member.name}"
-            yield Content(f"{state.name}!{member.name}", where, _Sound(body, where), state)
+            unpacked = _member(_Sound(body, where), member.name, where)
+            yield Content(f"{state.name}!{member.name}", where, unpacked, state)
         # Read to the very end, to detect truncation and trailing data; padding is zeros.
         while piece := cast(BinaryIO, archive.fileobj).read(1 << 20):
             if piece.strip(b"\0"):
@@ -248,6 +254,5 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             except _DAMAGE as error:
                 raise _damaged(where, error) from error
             with body:
-                yield Content(
-                    f"{state.name}!{member.filename}", where, _Sound(body, where, guard), state
-                )
+                unpacked = _member(_Sound(body, where, guard), member.filename, where)
+                yield Content(f"{state.name}!{member.filename}", where, unpacked, state)

@@ -215,7 +215,25 @@ def test_a_member_of_unknown_format_and_an_empty_archive_are_named(tmp_path: Pat
         corpus(tmp_path / "e.tar.gz")
 
 
-def test_a_member_whose_name_is_not_utf8_is_refused_if_it_is_wanted(tmp_path: Path, corpus: Prepare):
+@pytest.mark.parametrize("name", ["c.tar", "c.tar.gz", "c.zip"])
+def test_a_member_may_be_compressed_by_itself(tmp_path: Path, corpus: Prepare, name: str):
+    path, data = tmp_path / name, gzip.compress(b'{"text": "A record of a shard."}\n')
+    for whole, kept in ((data, True), (data[:-6], False)):
+        if name == "c.zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("a/shard.jsonl.gz", whole)
+        else:
+            tar(path, {"a/shard.jsonl.gz": whole}, "w:gz" if name.endswith("gz") else "w")
+        if kept:
+            assert [row["text"] for row in corpus(path).table()] == ["A record of a shard."]
+        else:
+            with pytest.raises(ContractViolation, match=r"shard\.jsonl\.gz: ends in the middle"):
+                corpus(path)
+
+
+def test_a_member_whose_name_is_not_utf8_is_refused_if_it_is_wanted(
+    tmp_path: Path, corpus: Prepare
+):
     path = tmp_path / "c.tar"
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
         for name, data in (("café.txt", b"One text."), ("b.jsonl", b'{"text": "Some words."}\n')):
@@ -255,7 +273,9 @@ def test_a_tar_that_ends_early_is_an_error_and_not_a_shorter_tar(
         "joined": whole + whole,
     }
     path.write_bytes(broken[kind])
-    with pytest.raises(ContractViolation, match=r"c\.tar: (damaged or truncated|data after the end)"):
+    with pytest.raises(
+        ContractViolation, match=r"c\.tar: (damaged or truncated|data after the end)"
+    ):
         read_all(path)
     path.write_bytes(whole[: end + tarfile.BLOCKSIZE])
     read_all(path)
