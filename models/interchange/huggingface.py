@@ -44,6 +44,7 @@ LARGEST = {  # largest values of settings; more is a mistake, and could exhaust 
 LARGEST_WIDTH = 1 << 17
 NAMES_SHOWN = 5
 WRITES = "sequence_to_sequence"  # a head that predicts with the network's own output matrix
+CLASSIFIES = "sequence_classification"
 
 
 @dataclass(frozen=True)
@@ -373,11 +374,16 @@ class _Found:
         network = self.network
         whole = any(link.theirs in there for link in network if link.optional)
         named = config.get("architectures") or [None]
-        wanted = architecture.classes.get(str(named[0]) if isinstance(named, list) else "", ())
+        named = str(named[0]) if isinstance(named, list) and named[0] is not None else ""
+        wanted = architecture.classes.get(named, ())
         heads: dict[str, list[Link]] = {}
         for head, links in self.heads.items():
             if head in wanted or any(link.theirs in there for link in links):
                 heads[head] = links
+        if CLASSIFIES in heads and (why := self._no_label(config, named)):
+            others = {link.theirs for link in heads.pop(CLASSIFIES)} & there
+            there -= others
+            self.notes.append(f"left out, {why}: {', '.join(sorted(others))}")
         demanded = [link for link in network if whole or not link.optional]
         expected = [*demanded, *(link for links in heads.values() for link in links)]
         self._agree(expected, there)
@@ -385,6 +391,20 @@ class _Found:
         self._zeros(there)
         self._computed(there, settings)
         return heads
+
+    def _no_label(self, config: Mapping[str, Any], named: str) -> str:
+        """Why the tensors named like those of our classification head are of another; "" if not.
+
+        Other heads of theirs, such as for the tags of words, have the same names.
+        """
+        if named and CLASSIFIES not in self.architecture.classes.get(named, ()):
+            return f"{named} answers otherwise than with one label of a text"
+        problem = config.get("problem_type") or "single_label_classification"
+        if problem != "single_label_classification":
+            return f"it answers otherwise than with one label (problem_type {str(problem)[:80]})"
+        return (
+            "" if len(_label_names(config)) > 1 else "it has one label, so its answer is a number"
+        )
 
     def _agree(self, expected: list[Link], there: set[str]) -> None:
         """Check names, shapes and types of the tensors; note the ignored ones.

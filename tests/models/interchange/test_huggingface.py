@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from dataclasses import replace
@@ -129,6 +130,45 @@ def test_a_checkpoint_without_heads_pooler_or_prefix_is_read(tmp_path):
     for key, value in found.network.items():
         assert np.array_equal(value, whole.network[key]) or key.startswith("pooler/")
     assert 0.01 < found.network["pooler/kernel"].std() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("labels", "changes", "said"),
+    [
+        (
+            3,
+            {"architectures": ["BertForTokenClassification"]},
+            "BertForTokenClassification answers",
+        ),
+        (1, {"architectures": ["BertForMultipleChoice"]}, "BertForMultipleChoice answers"),
+        (3, {"problem_type": "multi_label_classification"}, r"\(problem_type multi_label"),
+        (2, {"problem_type": "regression"}, r"\(problem_type regression\)"),
+        (1, {}, "it has one label, so its answer is a number"),
+        (3, {}, None),
+        (3, {"problem_type": "single_label_classification", "architectures": None}, None),
+    ],
+)
+def test_a_head_that_answers_otherwise_is_not_taken_for_one_of_labels(
+    labels, changes, said, tmp_path
+):
+    folder = copy(tmp_path)
+    arrays = {key: value for key, value in tensors(folder).items() if key.startswith("bert.")}
+    head = {"weight": np.ones((labels, 32), np.float32), "bias": np.zeros(labels, np.float32)}
+    put(folder, {**arrays, **{f"classifier.{name}": value for name, value in head.items()}})
+    names = {} if said and "Choice" in said else {str(i): f"l{i}" for i in range(labels)}
+    named = {"architectures": ["BertForSequenceClassification"], "id2label": names or None}
+    configure(folder, **named | changes)
+    found = read_checkpoint(folder)
+    if said is None:
+        assert (set(found.heads), found.label_names) == (
+            {"sequence_classification"},
+            ("l0", "l1", "l2"),
+        )
+    else:
+        assert (found.heads, found.label_names) == ({}, ())
+        assert re.search(
+            f"left out, .*{said}.*: classifier.bias, classifier.weight", found.notes[-1]
+        )
 
 
 def test_half_precision_is_read_as_float32(tmp_path):
