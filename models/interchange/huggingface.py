@@ -45,6 +45,7 @@ LARGEST_WIDTH = 1 << 17
 NAMES_SHOWN = 5
 WRITES = "sequence_to_sequence"  # a head that predicts with the network's own output matrix
 CLASSIFIES = "sequence_classification"
+CONTINUES = "causal_lm"
 
 
 @dataclass(frozen=True)
@@ -616,7 +617,9 @@ def write_checkpoint(
             length = checkpoint.sequence_length or settings["max_sequence_length"]
             segments = architecture.reads_segments or "num_segments" in settings
             side = architecture.padding_side
-            write_tokenizer(checkpoint.tokenizer, part, length, segments, side)
+            # What a network continues has no end yet; a head that writes reads a text to its end.
+            ends = CONTINUES not in heads or WRITES in checkpoint.heads
+            write_tokenizer(checkpoint.tokenizer, part, length, segments, side, ends)
             if architecture.more_files is not None:
                 architecture.more_files(checkpoint.tokenizer, part)
     return tuple(notes)

@@ -73,6 +73,7 @@ def write_tokenizer(
     length: int,
     segments: bool,
     padding_side: str = "right",
+    ends: bool = True,
 ) -> None:
     """Write the vocabulary, ``tokenizer.json`` and ``tokenizer_config.json`` for transformers.
 
@@ -85,16 +86,17 @@ def write_tokenizer(
         length: Largest sequence length in tokens.
         segments: Whether the network reads segment ids.
         padding_side: ``right`` or ``left``.
+        ends: Whether a separator is put behind a text; not where the network is to continue it.
     """
     from tokenizers import processors
 
     files: Any = next(files for kind, files in _FILES.items() if isinstance(tokenizer, kind))
     whole, settings = files.write(tokenizer, folder)
     cls, sep = (tokenizer.vocabulary[i] for i in (tokenizer.cls_id, tokenizer.sep_id))
-    second = 1 if segments else 0
+    second, end = 1 if segments else 0, f" {sep}:0" if ends else ""
     whole.post_processor = processors.TemplateProcessing(
-        single=f"{cls}:0 $A:0 {sep}:0",
-        pair=f"{cls}:0 $A:0 {sep}:0 $B:{second} {sep}:{second}",
+        single=f"{cls}:0 $A:0{end}",
+        pair=f"{cls}:0 $A:0 {sep}:0 $B:{second}" + (f" {sep}:{second}" if ends else ""),
         special_tokens=[(cls, tokenizer.cls_id), (sep, tokenizer.sep_id)],
     )
     (folder / WHOLE).write_text(whole.to_str(pretty=True) + "\n", "utf-8")

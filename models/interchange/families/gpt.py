@@ -49,4 +49,5 @@ ARCHITECTURE = Architecture(
     write=write,
     attention_dropout="attn_pdrop",
     pad_id=None,
+    special_ids={"bos_token_id": "cls", "eos_token_id": "sep"},
 )

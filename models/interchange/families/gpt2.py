@@ -26,7 +26,7 @@ def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> No
 
 
 def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:
-    """The inverse of `read`; a text ends, and is padded, with the padding id."""
+    """The inverse of `read`; without a tokenizer a text ends with the padding id."""
     config["n_inner"] = settings["intermediate_dim"]
     config["embd_pdrop"] = settings["dropout"]
     config |= {"bos_token_id": pad_id, "eos_token_id": pad_id}
@@ -56,4 +56,5 @@ ARCHITECTURE = Architecture(
     write=write,
     attention_dropout="attn_pdrop",
     pad_id=None,
+    special_ids={"bos_token_id": "cls", "eos_token_id": "sep"},
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.interchange import huggingface
@@ -20,6 +21,7 @@ from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.interchange.stage_folder import read_stage, write_stage
 from models.stage_format import NETWORK
 from models.tokenizers.wordpiece import WordPiece
+from tests.models.odd_lines import byte_pairs
 
 GOLDEN = Path(__file__).parents[2] / "parity" / "golden"
 NAMES = sorted(path.name for path in GOLDEN.iterdir() if path.name.endswith("-large"))
@@ -373,6 +375,33 @@ def test_a_tokenizer_goes_both_ways(lowercase, tmp_path):
             (tmp_path / removed / removed).unlink()
         again = read_checkpoint(tmp_path / (removed or "ours")).tokenizer
         assert again.digest == tokenizer.digest
+
+
+@pytest.mark.parametrize("name", ["gpt-large", "gpt2-large"])
+@pytest.mark.parametrize("writes", [False, True])
+def test_their_decoder_begins_and_ends_a_text_as_ours_does(name, writes, tmp_path):
+    found, tokenizer = read_checkpoint(GOLDEN / name), byte_pairs()
+    size = tokenizer.vocabulary_size
+    table = np.zeros((size, found.settings["hidden_dim"]), np.float32)
+    ours = replace(
+        found,
+        settings={**found.settings, "vocabulary_size": size},
+        network={**found.network, "embeddings/token/embeddings": table},
+        heads={**found.heads, **({"sequence_to_sequence": {}} if writes else {})},
+        tokenizer=tokenizer,
+        pad_id=tokenizer.pad_id,
+    )
+    write_checkpoint(ours, tmp_path / "ours")
+    config = json.loads((tmp_path / "ours" / "config.json").read_text("utf-8"))
+    ids = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
+    assert tuple(config[f"{key}_token_id"] for key in ("bos", "eos", "pad")) == ids
+    theirs = Tokenizer.from_file(str(tmp_path / "ours" / "tokenizer.json"))
+    (the,) = tokenizer.encode(["the"])
+    # A text that is to be continued has no end yet; one that is answered has.
+    end = [tokenizer.sep_id] if writes else []
+    assert theirs.encode("the").ids == [tokenizer.cls_id, *the, *end]
+    assert theirs.encode("the", "the").ids == [tokenizer.cls_id, *the, tokenizer.sep_id, *the, *end]
+    assert read_checkpoint(tmp_path / "ours").pad_id == tokenizer.pad_id
 
 
 def test_a_tokenizer_of_another_size_is_refused(tmp_path):
