@@ -32,7 +32,14 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     lowercase = bool(settings.get("do_lower_case", True))
     vocabulary: list[str] | None = None
     if whole:
+        _refuse_settings(folder / WHOLE, whole)
         vocabulary = pieces(folder / WHOLE, whole)
+        if settings.get("do_lower_case") not in (None, lowercase_of(folder / WHOLE, whole)):
+            raise ContractViolation(
+                f"{folder}: {SETTINGS} has do_lower_case: {str(settings['do_lower_case'])[:80]} and"
+                f" {WHOLE} says otherwise; which one was the network trained with?"
+                " Correct the other"
+            )
         lowercase = lowercase_of(folder / WHOLE, whole)
     for key, expected in (
         ("tokenize_chinese_chars", (True,)),
@@ -56,6 +63,25 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
         vocabulary = lines
     assert vocabulary is not None
     return WordPiece(vocabulary, lowercase, _marks(whole))
+
+
+def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
+    """Refuse settings that would give other ids than our tokenizer.
+
+    Raises:
+        RecipeError: There are some.
+    """
+    model = part(whole, "model")
+    usual = {
+        "unk_token": SPECIAL_TOKENS[1],
+        "continuing_subword_prefix": CONTINUATION,
+        "max_input_chars_per_word": MAX_WORD_BYTES,
+    }
+    wrong = [f"model.{key}" for key, value in usual.items() if model.get(key, value) != value]
+    if part(whole, "pre_tokenizer").get("type") != "BertPreTokenizer":
+        wrong.append("pre_tokenizer")
+    if wrong:
+        raise RecipeError(f"{path}: {', '.join(wrong)}: not as in BERT; not supported yet")
 
 
 def _marks(whole: Mapping[str, Any]) -> list[str]:

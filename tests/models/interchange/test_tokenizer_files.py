@@ -199,6 +199,43 @@ def test_a_setting_that_would_give_other_ids_is_refused(change, said, tmp_path):
         read_tokenizer(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("where", "change", "said"),
+    [
+        (
+            "tokenizer.json",
+            {"pre_tokenizer": {"type": "Whitespace"}},
+            "pre_tokenizer: not as in BERT",
+        ),
+        ("tokenizer.json", {"pre_tokenizer": None}, "pre_tokenizer: not as in BERT"),
+        ("model", {"continuing_subword_prefix": "@@"}, "model.continuing_subword_prefix: not"),
+        ("model", {"max_input_chars_per_word": 20}, "model.max_input_chars_per_word: not as in"),
+        ("model", {"unk_token": "[PAD]"}, "model.unk_token: not as in BERT"),
+    ],
+)
+def test_a_wordpiece_that_would_give_other_ids_is_refused(where, change, said, tmp_path):
+    write_tokenizer(alphabet(lowercase=True), tmp_path, length=64, segments=True)
+    path = tmp_path / "tokenizer.json"
+    whole = json.loads(path.read_text("utf-8"))
+    changed = {"model": whole["model"] | change} if where == "model" else change
+    path.write_text(json.dumps(whole | changed), "utf-8")
+    with pytest.raises(RecipeError, match=said):
+        read_tokenizer(tmp_path)
+
+
+def test_two_files_that_disagree_on_case_are_refused(tmp_path):
+    write_tokenizer(alphabet(lowercase=True), tmp_path, length=64, segments=True)
+    path = tmp_path / "tokenizer_config.json"
+    settings = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(settings | {"do_lower_case": False}), "utf-8")
+    with pytest.raises(ContractViolation, match="do_lower_case: False and tokenizer.json says oth"):
+        read_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    ours, why = read_tokenizer(tmp_path)
+    assert ours is not None, why
+    assert not ours.lowercase
+
+
 def test_a_prefix_blank_in_the_settings_is_refused(tmp_path):
     roberta(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"add_prefix_space": true}', "utf-8")
