@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from models.interchange import byte_bpe_files, unigram_files, word_bpe_files, wordpiece_files
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, class_of, part, read_object
+from models.served.pieces import is_cjk
 from models.tokenizers.byte_bpe import MERGES, ByteBPE
 from models.tokenizers.unigram import MODEL, UnigramTokenizer
 from models.tokenizers.word_bpe import WordBPE
 from models.tokenizers.wordpiece import WordPiece
 
 OTHERS = ("sentencepiece.bpe.model",)
+# Classes of theirs that have the files of another one and cut text otherwise, by code.
+_CUT_BY_CODE = (
+    "BertJapaneseTokenizer",
+    "BertweetTokenizer",
+    "HerbertTokenizer",
+    "PhobertTokenizer",
+)
+_CHINESE_WORDS = "RoFormerTokenizer"  # it looks for words that jieba finds, then cuts as BERT's
 ONLY = "only WordPiece, BPE of bytes or within words, and unigram are supported yet"
 
 _FILES = {
@@ -40,6 +50,25 @@ def read_tokenizer(
         ContractViolation: A file is malformed.
     """
     settings, whole = read_object(folder / SETTINGS), read_object(folder / WHOLE)
+    kind = class_of(folder, settings)
+    # HerBERT's other class has all it does in tokenizer.json.
+    if kind in _CUT_BY_CODE and not (kind == "HerbertTokenizer" and whole):
+        return None, f"{kind} cuts text otherwise than its files say; {ONLY}"
+    found, why = _read(folder, whole, settings, rows)
+    if found is not None and kind == _CHINESE_WORDS and any(map(_is_chinese, found.vocabulary)):
+        return None, f"{kind} looks for the vocabulary's Chinese words with jieba; {ONLY}"
+    return found, why
+
+
+def _is_chinese(piece: str) -> bool:
+    """Whether a token is a Chinese word of several characters."""
+    return len(piece) > 1 and all(map(is_cjk, piece))
+
+
+def _read(
+    folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any], rows: int | None
+) -> tuple[WordPiece | ByteBPE | UnigramTokenizer | None, str]:
+    """As `read_tokenizer`, by the files alone."""
     if (folder / WHOLE).is_file():
         scheme = part(whole, "model").get("type")
         if scheme == "WordPiece":

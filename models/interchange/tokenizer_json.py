@@ -19,6 +19,12 @@ _THEIR_ROLES = {
     "cls": (("cls_token", "bos_token"), ("<cls>", "<s>")),
     "mask": (("mask_token",), ("<mask>",)),
 }
+# {architecture: its class}, of those that do not cut as their files alone say.
+_THEIR_CLASSES = {
+    "albert": "AlbertTokenizer",
+    "roformer": "RoFormerTokenizer",
+    "xlnet": "XLNetTokenizer",
+}
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -36,6 +42,18 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ContractViolation(f"{path}: expected an object, got {type(value).__name__}")
     return value
+
+
+def class_of(folder: Path, settings: Mapping[str, Any]) -> str:
+    """Their class of the tokenizer, without "Fast"; where nothing says it, that of the network.
+
+    Args:
+        folder: Folder with ``config.json``, where older files have the class.
+        settings: Contents of ``tokenizer_config.json``; empty if there is none.
+    """
+    config = read_object(folder / "config.json")
+    said = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    return str(said or _THEIR_CLASSES.get(str(config.get("model_type")))).removesuffix("Fast")
 
 
 def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:

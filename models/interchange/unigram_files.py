@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object, roles_of
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, class_of, part, read_object, roles_of
 from models.sentencepiece_model import (
     LARGEST,
     PieceType,
@@ -28,8 +28,9 @@ from models.unigram_pieces import SPACE
 
 SOURCE, TARGET = "source.spm", "target.spm"
 EXTRA_IDS = 100  # T5's sentinels where its settings do not say
+FOLDING = ("AlbertTokenizer", "XLNetTokenizer")  # drop accents where there is no tokenizer.json
 _JOINS_BLANKS = {"type": "Replace", "pattern": {"Regex": " {2,}"}}
-_FOLDS = [  # XLNet's, before the rules of its model
+_FOLDS = [  # theirs, before the rules of its model
     {"type": "Replace", "pattern": {"String": "``"}, "content": '"'},
     {"type": "Replace", "pattern": {"String": "''"}, "content": '"'},
     {"type": "NFKD"},
@@ -57,10 +58,15 @@ def read(
         RecipeError: A setting is not supported.
         ContractViolation: A file is malformed.
     """
-    if settings.get("do_lower_case", False):
-        raise RecipeError(f"{folder / SETTINGS}: do_lower_case: expected false, got true")
-    known = read_object(folder / "config.json").get("model_type")
-    folds = known == "xlnet" and not settings.get("keep_accents", False)
+    known, kind = read_object(folder / "config.json").get("model_type"), class_of(folder, settings)
+    # ALBERT's class drops case unless the settings say otherwise.
+    if settings.get("do_lower_case", kind == "AlbertTokenizer" and not whole):
+        raise RecipeError(
+            f"{folder / SETTINGS}: do_lower_case: expected false, got"
+            f" {'true' if 'do_lower_case' in settings else f'nothing, which {kind} reads as true'};"
+            " not supported yet"
+        )
+    folds = (known == "xlnet" or kind in FOLDING) and not settings.get("keep_accents", False)
     more: Sequence[str] = ()
     if whole:
         model, folds = _from_whole(folder / WHOLE, whole)

@@ -228,12 +228,62 @@ def test_two_files_that_disagree_on_case_are_refused(tmp_path):
     path = tmp_path / "tokenizer_config.json"
     settings = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps(settings | {"do_lower_case": False}), "utf-8")
-    with pytest.raises(ContractViolation, match="do_lower_case: False and tokenizer.json says oth"):
+    with pytest.raises(ContractViolation, match="do_lower_case: False and tokenizer"):
         read_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").unlink()
     ours, why = read_tokenizer(tmp_path)
     assert ours is not None, why
     assert not ours.lowercase
+
+
+@pytest.mark.parametrize("where", ["tokenizer_config.json", "config.json"])
+@pytest.mark.parametrize("kind", ["BertJapaneseTokenizer", "PhobertTokenizer", "BertTokenizer"])
+def test_a_class_that_cuts_text_by_code_is_no_scheme_of_ours(kind, where, tmp_path):
+    vocabulary = "\n".join(alphabet(lowercase=True).vocabulary)
+    (tmp_path / "vocab.txt").write_text(vocabulary + "\n", "utf-8")
+    (tmp_path / where).write_text(json.dumps({"tokenizer_class": kind}), "utf-8")
+    found, why = read_tokenizer(tmp_path)
+    assert (found is None) == (kind != "BertTokenizer")
+    if found is None:
+        assert why.startswith(f"{kind} cuts text otherwise than its files say; only WordPiece,")
+
+
+def test_another_tokenizer_of_words_is_not_taken_for_that_of_gpt(tmp_path):
+    write_tokenizer(within_words(), tmp_path, length=64, segments=True)
+    config = {"model_type": "bert", "tokenizer_class": "HerbertTokenizerFast"}
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert read_tokenizer(tmp_path)[0] is not None  # tokenizer.json says all
+    (tmp_path / "tokenizer.json").unlink()
+    found, why = read_tokenizer(tmp_path)
+    assert found is None
+    assert why.startswith("HerbertTokenizer cuts text otherwise")
+
+
+@pytest.mark.parametrize("kind", [None, "RoFormerTokenizerFast", "BertTokenizer"])
+@pytest.mark.parametrize("words", [(), ("我们",)])
+def test_chinese_words_of_a_roformer_are_not_read_character_by_character(kind, words, tmp_path):
+    vocabulary = [*alphabet(lowercase=True).vocabulary, *words]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n", "utf-8")
+    config = {"model_type": "roformer", **({"tokenizer_class": kind} if kind else {})}
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+    found, why = read_tokenizer(tmp_path)
+    refused = bool(words) and kind != "BertTokenizer"
+    assert (found is None) == refused
+    assert why.startswith("RoFormerTokenizer looks for the vocabulary's Chinese words") == refused
+
+
+def test_an_albert_of_lower_case_is_not_read_with_case(tmp_path):
+    (tmp_path / "spiece.model").write_bytes(learned().serialised)
+    (tmp_path / "config.json").write_text('{"model_type": "albert"}', "utf-8")
+    with pytest.raises(RecipeError, match="nothing, which AlbertTokenizer reads as true"):
+        read_tokenizer(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    for kept in (False, True):
+        path.write_text(json.dumps({"do_lower_case": False, "keep_accents": kept}), "utf-8")
+        ours, why = read_tokenizer(tmp_path)
+        assert isinstance(ours, UnigramTokenizer), why
+        assert ours.folds_accents != kept
 
 
 def test_a_prefix_blank_in_the_settings_is_refused(tmp_path):
