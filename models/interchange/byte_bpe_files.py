@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,13 @@ def lists_of(folder: Path, whole: Mapping[str, Any]) -> tuple[list[str], list[tu
     if whole:
         found = pieces(folder / WHOLE, whole), _merges(folder / WHOLE, whole)
     if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
-        listed = read_pieces(folder)
+        try:
+            listed = read_pieces(folder)
+        except (JSONDecodeError, UnicodeDecodeError, TypeError, RecursionError) as error:
+            raise ContractViolation(
+                f"{folder}: {VOCABULARY} or {MERGES}: expected ids of pieces as JSON, and merges in"
+                f" UTF-8, got something else ({type(error).__name__}); download them again"
+            ) from error
         if found not in (None, listed):
             raise ContractViolation(
                 f"{folder}: {VOCABULARY} with {MERGES} and {WHOLE} have different tokens; which one"
@@ -122,6 +129,8 @@ def _merges(path: Path, whole: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The merges in order; the file has them as ``"a b"`` or ``["a", "b"]``."""
     found = []
     merges: Any = part(whole, "model").get("merges") or ()
+    if not isinstance(merges, list | tuple):
+        raise ContractViolation(f"{path}: merges: expected a list, got {type(merges).__name__}")
     for number, merge in enumerate(merges, 1):
         pair = merge.split(" ") if isinstance(merge, str) else merge
         if (

@@ -37,8 +37,8 @@ def read_object(path: Path) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ContractViolation(f"{path}: not JSON ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise ContractViolation(f"{path}: not JSON ({str(error)[:200]})") from error
     if not isinstance(value, dict):
         raise ContractViolation(f"{path}: expected an object, got {type(value).__name__}")
     return value
@@ -62,6 +62,22 @@ def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def objects(whole: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """The objects of the list under a key; none if the key is missing or has no list."""
+    found = whole.get(name)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def numbered(ids: Any, path: Path) -> list[str]:
+    """The tokens of {token: id}, ordered by id.
+
+    Raises:
+        ContractViolation: It is not such a mapping, or the ids have gaps.
+    """
+    whole = isinstance(ids, Mapping) and all(type(number) is int for number in ids.values())
+    return in_order(ids if whole else None, path)
+
+
 def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
     """The vocabulary of a ``tokenizer.json``, ordered by id.
 
@@ -69,12 +85,8 @@ def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
         ContractViolation: The ids have gaps.
         RecipeError: There are added tokens outside the vocabulary.
     """
-    vocabulary = in_order(part(whole, "model").get("vocab"), path)
-    added = [
-        str(each.get("content"))
-        for each in whole.get("added_tokens") or ()
-        if isinstance(each, dict)
-    ]
+    vocabulary = numbered(part(whole, "model").get("vocab"), path)
+    added = [str(each.get("content")) for each in objects(whole, "added_tokens")]
     beyond = sorted(set(added) - set(vocabulary))
     if beyond:
         raise RecipeError(

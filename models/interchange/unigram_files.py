@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, class_of, part, read_object, roles_of
+from models.interchange.tokenizer_json import (
+    SETTINGS,
+    WHOLE,
+    class_of,
+    numbered,
+    part,
+    read_object,
+    roles_of,
+)
 from models.sentencepiece_model import (
     LARGEST,
     PieceType,
@@ -22,7 +30,7 @@ from models.sentencepiece_model import (
     read_unigram_model,
 )
 from models.sentinels import sentinel_names
-from models.tokenizers.byte_bpe import VOCABULARY, in_order
+from models.tokenizers.byte_bpe import VOCABULARY
 from models.tokenizers.unigram import MODEL, UnigramTokenizer
 from models.unigram_pieces import SPACE
 
@@ -100,7 +108,7 @@ def read_marian(folder: Path, settings: Mapping[str, Any]) -> tuple[UnigramToken
     source, target = _model(folder / SOURCE), _model(folder / TARGET)
     if source != target:
         return None, f"{SOURCE} and {TARGET} differ; our tokenizers have one model for both texts"
-    ids = in_order(read_object(folder / VOCABULARY), folder / VOCABULARY)
+    ids = numbered(read_object(folder / VOCABULARY), folder / VOCABULARY)
     of = {
         piece: (score, kind)
         for piece, score, kind in zip(source.pieces, source.scores, source.kinds, strict=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError, listed
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, objects, part, pieces
 from models.marks import is_mark
 from models.tokenizers.name import Name
 from models.tokenizers.word import Word
@@ -52,7 +52,13 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
             )
     if (folder / VOCABULARY).is_file():
         # Split at \n only: splitlines would also split at U+2028 and others.
-        text = (folder / VOCABULARY).read_bytes().decode("utf-8").replace("\r\n", "\n")
+        try:
+            text = (folder / VOCABULARY).read_bytes().decode("utf-8").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise ContractViolation(
+                f"{folder / VOCABULARY}: expected UTF-8, got another byte at {error.start:,};"
+                " download it again"
+            ) from error
         lines = text.removesuffix("\n").split("\n")
         _check_lines(folder / VOCABULARY, lines)
         if vocabulary is not None and lines != vocabulary:
@@ -86,7 +92,7 @@ def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
 
 def _marks(whole: Mapping[str, Any]) -> list[str]:
     """The added tokens of ``tokenizer.json`` that look like marks, such as ``[HD]``."""
-    added = [each for each in whole.get("added_tokens") or () if isinstance(each, Mapping)]
+    added = objects(whole, "added_tokens")
     names = [str(each.get("content")) for each in added if each.get("special")]
     return [name for name in names if is_mark(name) and name not in SPECIAL_TOKENS]
 

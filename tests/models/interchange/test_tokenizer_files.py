@@ -286,6 +286,43 @@ def test_an_albert_of_lower_case_is_not_read_with_case(tmp_path):
         assert ours.folds_accents != kept
 
 
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"vocab.txt": b"[PAD]\n\xff\n"}, r"vocab\.txt: expected UTF-8, got another byte at 6;"),
+        ({"tokenizer.json": b"[" * 100_000}, r"tokenizer\.json: not JSON"),
+        (
+            {"vocab.json": b'{"a</w>": 0}', "merges.txt": b"\xff \xfe\n"},
+            r"merges\.txt: expected ids",
+        ),
+        (
+            {"vocab.json": b'{"a</w>": 0, "b": "1"}', "merges.txt": b""},
+            r"merges\.txt: expected ids",
+        ),
+        (
+            {
+                "tokenizer.json": b'{"model": {"type": "WordPiece", "vocab": {"a": "0", "b": 1}},'
+                b' "pre_tokenizer": {"type": "BertPreTokenizer"}}'
+            },
+            "expected a vocabulary with the ids 0, 1, 2",
+        ),
+        (
+            {
+                "tokenizer.json": b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": 5},'
+                b' "added_tokens": 5, "pre_tokenizer":'
+                b' {"type": "ByteLevel", "add_prefix_space": false}}'
+            },
+            "merges: expected a list, got int",
+        ),
+    ],
+)
+def test_a_damaged_file_is_named(files, said, tmp_path):
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(ContractViolation, match=said):
+        read_tokenizer(tmp_path)
+
+
 def test_a_prefix_blank_in_the_settings_is_refused(tmp_path):
     roberta(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"add_prefix_space": true}', "utf-8")
