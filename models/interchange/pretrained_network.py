@@ -16,7 +16,8 @@ from models.interchange.published import FETCHED
 from models.interchange.stage_folder import is_stage, read_stage
 from models.stage_format import TOKENIZER, head_files
 
-ROWS = ("embeddings/token/embeddings", "output_bias")  # weights with one row per token
+# Ends of the names of weights with one row per token; a head's may be those of a part of it.
+ROWS = ("token/embeddings", "output_bias", "output_table")
 
 
 def read_start(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
@@ -72,7 +73,7 @@ def with_tokenizer(start: PretrainedNetwork, tokenizer: Any) -> PretrainedNetwor
     def grown(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {
             name: np.concatenate([array, [array[ids].mean(axis=0) for ids in replaced]])
-            if name in ROWS
+            if name.endswith(ROWS) and len(array) == old.vocabulary_size
             else array
             for name, array in weights.items()
         }

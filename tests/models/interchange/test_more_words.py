@@ -64,6 +64,9 @@ def test_new_rows_are_the_means_of_the_rows_of_the_pieces_they_replace(tmp_path)
     start = read_start(tmp_path / "given")
     bias = np.arange(len(PIECES), dtype=np.float32)
     start.heads["masked_lm"] = {"output_bias": bias}
+    start.heads["unified_lm"] = {"tokens/output_bias": bias, "pairs/output/bias": bias[:2]}
+    start.heads["replaced_token_detection"] = {"generator_head/output_bias": bias}
+    start.heads["region_class"] = {"output_bias": bias[:4]}  # of regions, not of tokens
     grown = with_tokenizer(start, tokenizer_of(tmp_path / "given", TEXTS, 2))
 
     table = start.network["embeddings/token/embeddings"]
@@ -72,6 +75,10 @@ def test_new_rows_are_the_means_of_the_rows_of_the_pieces_they_replace(tmp_path)
     assert np.array_equal(new[: len(PIECES)], table)
     assert np.array_equal(new[-1], table[rows].mean(axis=0))
     assert grown.heads["masked_lm"]["output_bias"][-1] == bias[rows].mean()
+    for head, part in (("unified_lm", "tokens"), ("replaced_token_detection", "generator_head")):
+        assert grown.heads[head][f"{part}/output_bias"][-1] == bias[rows].mean()
+    assert len(grown.heads["unified_lm"]["pairs/output/bias"]) == 2
+    assert len(grown.heads["region_class"]["output_bias"]) == 4
     assert {array.dtype for array in grown.network.values()} == {np.dtype("float32")}
     built = grown.build()
     assert built.get_config()["vocabulary_size"] == len(PIECES) + 2
