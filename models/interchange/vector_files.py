@@ -172,6 +172,11 @@ def _binary(path: Path) -> WordVectorsFile:
     content = path.read_bytes()
     line, _, rest = content.partition(b"\n")
     wanted, width = _header(f"{path}:1", line.decode("utf-8", "replace").split(" "))
+    if wanted * 4 * width > len(rest):  # before the memory is asked for
+        raise ContractViolation(
+            f"{path}: the header says {wanted:,} words of {width} numbers, but only"
+            f" {len(rest):,} bytes follow; it may be cut off"
+        )
     words: list[str] = []
     rows = np.empty((wanted, width), np.float32)
     at = 0
