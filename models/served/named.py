@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.served.pieces import characters_of
+from models.served.pieces import characters_of, encoded
 
 # A normalised text, and of its tokens (n,) bool, which start a word, and (n,) their start and end
 # offsets in the text, in characters: what `corpora.linking` reads.
@@ -27,7 +27,7 @@ def named_values(columns: Sequence[Sequence[str]], loaded: Any, link: Link) -> n
     Returns:
         (B, N).
     """
-    texts = [np.array(column, object) for column in columns]
+    texts = [np.array(encoded(list(column)), object) for column in columns]
     named = [padded(link(placed(loaded.place(column)))) for column in texts]
     return np.asarray(loaded.serve(*texts, *named))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,17 @@ def is_cjk(character: str) -> bool:
     """Whether a character is a CJK ideograph (`CJK`)."""
     code = ord(character)
     return any(first <= code <= last for first, last in CJK)
+
+
+def encoded(texts: Any) -> Any:
+    """Texts as UTF-8, in lists as given; anything else as it is.
+
+    Half a surrogate pair, such as of an emoji that was cut, has no meaning: it is dropped, as in
+    training.
+    """
+    if isinstance(texts, str):
+        return texts.encode("utf-8", "ignore")
+    return [encoded(each) for each in texts] if isinstance(texts, list | tuple) else texts
 
 
 def text_of_words(pieces: Iterable[str]) -> str:

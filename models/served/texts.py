@@ -13,7 +13,7 @@ import numpy as np
 from models.decoding.cached import CachedReader
 from models.decoding.generate import generate
 from models.decoding.settings import Generation
-from models.served.pieces import text_of_bytes, text_of_words
+from models.served.pieces import encoded, text_of_bytes, text_of_words
 
 AT_ONCE = 32  # rows that are read together
 NOTHING = dict.fromkeys(("text", "score", "answer", "ended", "cut"))
@@ -81,7 +81,8 @@ def _written(
     reader = CachedReader(head["longest"], *functions, head["begin"], settings.beams)
     answers = []
     for first in range(0, len(columns[0]), AT_ONCE):
-        texts = (np.array(column[first : first + AT_ONCE], object) for column in columns)
+        some = (encoded(list(column[first : first + AT_ONCE])) for column in columns)
+        texts = (np.array(column, object) for column in some)
         ids, mask, cut = map(np.asarray, loaded.frame(*texts))
         found = generate(
             reader,

@@ -57,9 +57,10 @@ class ChoicesModel(PythonModel):
         import tensorflow
 
         from models.served.choices import predict_choices
+        from models.served.pieces import encoded
 
         def score(*columns: Any) -> Any:
-            return self.loaded.score(*map(tensorflow.constant, columns)).numpy()
+            return self.loaded.score(*map(tensorflow.constant, encoded(columns))).numpy()
 
         if not model_input:
             return []

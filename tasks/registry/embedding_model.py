@@ -60,13 +60,14 @@ class EmbeddingModel(PythonModel):
         """The vector of each single text, and the similarity of each pair."""
         import tensorflow
 
+        from models.served.pieces import encoded
         from models.served.rows import in_parts, row_answer
 
         def embed(texts: list[str]) -> Any:
-            return self.loaded.embed(tensorflow.constant(texts)).numpy()
+            return self.loaded.embed(tensorflow.constant(encoded(texts))).numpy()
 
         def serve(*columns: list[str]) -> Any:
-            return self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
+            return self.loaded.serve(*map(tensorflow.constant, encoded(columns))).numpy()
 
         single = [row.text for row in model_input if row.text_pair is None]
         pairs = [(row.text, row.text_pair) for row in model_input if row.text_pair is not None]

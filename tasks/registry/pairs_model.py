@@ -83,6 +83,7 @@ class PairsModel(PythonModel):
 
         from models.served.named import named_values
         from models.served.parts import predict_parts
+        from models.served.pieces import encoded
         from models.served.rows import in_parts, row_answer
         from models.served.texts import predict_texts
 
@@ -91,10 +92,10 @@ class PairsModel(PythonModel):
         pairs = [(pair.text, pair.text_pair) for pair in model_input]
 
         def count(words: Any) -> Any:
-            return self.loaded.count(tensorflow.constant(words)).numpy()
+            return self.loaded.count(tensorflow.constant(encoded(words))).numpy()
 
         def read(*texts: Any) -> Any:
-            found = self.loaded.read(*map(tensorflow.constant, texts))
+            found = self.loaded.read(*map(tensorflow.constant, encoded(texts)))
             return {name: value.numpy() for name, value in found.items()}
 
         if self.head["reads_words"]:
@@ -105,7 +106,7 @@ class PairsModel(PythonModel):
         def serve(*columns: Any) -> Any:
             if self.link:
                 return named_values(columns, self.loaded, self.link)
-            return self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
+            return self.loaded.serve(*map(tensorflow.constant, encoded(columns))).numpy()
 
         values = in_parts(serve, *map(list, zip(*pairs, strict=True)))
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]

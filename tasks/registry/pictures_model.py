@@ -78,6 +78,7 @@ class PicturesModel(PythonModel):
         from corpora.encoded_pictures import regions_of_encoded
         from corpora.regions import NoRegionsError
         from models.served.pictures import predict_pictured
+        from models.served.pieces import encoded
 
         pairs = self.head["pairs"]
         if any((row.text_pair is None) == pairs for row in model_input):
@@ -92,7 +93,7 @@ class PicturesModel(PythonModel):
             return found.boxes, found.features
 
         def serve(*columns: Any) -> Any:
-            return self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
+            return self.loaded.serve(*map(tensorflow.constant, encoded(columns))).numpy()
 
         rows = [(row.text, row.text_pair or "")[: 1 + pairs] for row in model_input]
         pictures = [row.picture for row in model_input]

@@ -68,6 +68,7 @@ class RowsModel(PythonModel):
         import tensorflow
 
         from models.served.named import named_values
+        from models.served.pieces import encoded
         from models.served.rows import in_parts, row_answer
         from models.served.texts import predict_texts
 
@@ -79,7 +80,7 @@ class RowsModel(PythonModel):
         def serve(texts: list[str]) -> Any:
             if self.link:
                 return named_values([texts], self.loaded, self.link)
-            return self.loaded.serve(tensorflow.constant(texts)).numpy()
+            return self.loaded.serve(tensorflow.constant(encoded(texts))).numpy()
 
         values = in_parts(serve, model_input)
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]

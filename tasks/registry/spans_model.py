@@ -61,13 +61,14 @@ class SpansModel(PythonModel):
         """Predict the spans of each text."""
         import tensorflow
 
+        from models.served.pieces import encoded
         from models.served.spans import predict_spans
 
         def count(words: Any) -> Any:
-            return self.loaded.count(tensorflow.constant(words)).numpy()
+            return self.loaded.count(tensorflow.constant(encoded(words))).numpy()
 
         def read(words: Any) -> Any:
-            found = self.loaded.read(tensorflow.constant(words))
+            found = self.loaded.read(tensorflow.constant(encoded(words)))
             return {name: value.numpy() for name, value in found.items()}
 
         return predict_spans(model_input, count, read, self.head)  # type: ignore[return-value]

@@ -51,7 +51,11 @@ class TextModel(PythonModel):
 
         rows: list[list[float]] = []
         for first in range(0, len(model_input), AT_ONCE):
-            texts = tensorflow.constant(model_input[first : first + AT_ONCE])
+            # Half a surrogate pair, such as of an emoji that was cut, is dropped as in training.
+            encoded = [
+                text.encode("utf-8", "ignore") for text in model_input[first : first + AT_ONCE]
+            ]
+            texts = tensorflow.constant(encoded)
             (answer,) = self.answer(texts=texts).values()
             rows += answer.numpy().tolist()  # (B, N)
         return [self._prediction(row) for row in rows]  # type: ignore[misc]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from models.served.pieces import encoded
 from models.served.texts import prefix_fault
 
 PREFIXES = ["translate English to German:", "stsb:", "summarize"]
@@ -39,3 +41,10 @@ def test_a_text_with_a_known_prefix_is_told_which_ones_there_are(text, named):
 def test_other_texts_have_no_fault(text):
     assert prefix_fault(text, PREFIXES) is None
     assert prefix_fault("stsb: A plane lands.", []) is None
+
+
+def test_half_a_surrogate_pair_is_dropped_before_the_graph_reads_texts():
+    boxes = np.zeros((1, 4))
+    *columns, seen = encoded((["a\ud83d b", "好"], [["", "\udc00c"]], boxes))
+    assert columns == [[b"a b", "好".encode()], [[b"", b"c"]]]
+    assert seen is boxes

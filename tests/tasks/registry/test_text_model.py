@@ -58,9 +58,9 @@ def model_folder(saved_model: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_a_stranger_predicts_from_raw_text(model_folder: Path, elsewhere: CleanProcess):
-    asked = ["one", "one two", "one two three", "词 词"]
+    asked = ["one", "one two", "one two three", "词 词", "one two \ud83d"]  # half of an emoji
     answers, nothing = elsewhere.predicts(model_folder, asked, [])
-    assert [answer["label"] for answer in answers] == ["alpha", "beta", "gamma", "beta"]
+    assert [answer["label"] for answer in answers] == ["alpha", "beta", "gamma", "beta", "beta"]
     for answer in answers:
         assert answer["score"] == max(answer["probabilities"].values())
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
@@ -74,6 +74,12 @@ def test_every_model_registers_the_tokenizers_operations_itself(code: Path):
     """A process that has loaded another model has them already, which would hide it."""
     loads = code.read_text("utf-8").split("def load_context(")[1].split("\n    def ")[0]
     assert loads.index("import tensorflow_text") < loads.index("saved_model.load(")
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda path: path.stem)
+def test_every_model_drops_half_of_a_character_before_tensorflow_refuses_it(code: Path):
+    given = [line for line in code.read_text("utf-8").splitlines() if "tensorflow.constant" in line]
+    assert all("encoded" in line for line in given), given
 
 
 def test_many_texts_are_read_a_few_at_a_time():
