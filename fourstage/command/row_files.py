@@ -129,7 +129,8 @@ def written(file: Path, more: Mapping[str, type]) -> Iterator[FileWriter]:
             finally:
                 writer.close()
         else:
-            with open(part, "w", encoding="utf-8", newline="") as stream:
+            # No file can have half a surrogate pair, such as of an emoji that was cut: it is "?".
+            with open(part, "w", encoding="utf-8", errors="replace", newline="") as stream:
                 yield (
                     _LinesWriter(stream) if suffix in LINES else _Cells(stream, DELIMITERS[suffix])
                 )

@@ -99,6 +99,16 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path, suffix: str):
     assert read == [row | {"score": row["score"] or missing} for row in rows]
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv"])
+def test_half_of_an_emoji_in_a_row_ends_no_file(tmp_path: Path, suffix: str):
+    source, target = tmp_path / "rows.jsonl", tmp_path / f"told{suffix}"
+    source.write_text('{"text": "fine \\ud83d"}\n{"text": "so"}\n', "utf-8")
+    (rows,) = read_rows(source)
+    with written(target, {}) as writer:
+        writer.write(rows)
+    assert list(read_rows(target)) == [[{"text": "fine ?"}, {"text": "so"}]]
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_a_list_is_as_many_texts(tmp_path: Path, suffix: str):
     file = tmp_path / f"rows{suffix}"
