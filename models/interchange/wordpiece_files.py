@@ -34,13 +34,9 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     if whole:
         _refuse_settings(folder / WHOLE, whole)
         vocabulary = pieces(folder / WHOLE, whole)
-        if settings.get("do_lower_case") not in (None, lowercase_of(folder / WHOLE, whole)):
-            raise ContractViolation(
-                f"{folder}: {SETTINGS} has do_lower_case: {str(settings['do_lower_case'])[:80]} and"
-                f" {WHOLE} says otherwise; which one was the network trained with?"
-                " Correct the other"
-            )
-        lowercase = lowercase_of(folder / WHOLE, whole)
+        in_whole = lowercase_of(folder / WHOLE, whole)
+        if settings.get("do_lower_case") is None:  # otherwise it wins, as in transformers
+            lowercase = in_whole
     for key, expected in (
         ("tokenize_chinese_chars", (True,)),
         ("strip_accents", (None, lowercase)),
