@@ -112,7 +112,9 @@ class ModelFacts:
 
 
 def facts_in_store(store: Store, stage: Mapping[str, str]) -> ModelFacts | None:
-    """The facts of a stage in the store, with its measurements and evaluations there.
+    """The facts of a stage in the store, with the newest of its measurements and evaluations.
+
+    The stages before it come with their measurements; evaluations of those are not the stage's.
 
     Args:
         store: The store.
@@ -122,9 +124,10 @@ def facts_in_store(store: Store, stage: Mapping[str, str]) -> ModelFacts | None:
         BrokenLineage: The stage is not in the store.
     """
     whole = gather(store.root, stage)
-    for kind in ("measurement", "evaluation"):
-        for entry in store.entries(kind):
-            if entry.inputs.get("stage", {}).get("key") in whole.manifests:
+    own = {"evaluation": {stage["key"]}, "measurement": {*whole.manifests}}
+    for kind, stages in own.items():
+        for entry in reversed([*store.entries(kind)]):  # `join` places what it adds first
+            if entry.inputs.get("stage", {}).get("key") in stages:
                 whole = join(whole, gather(store.root, entry))
     return facts_of(whole)
 
