@@ -96,14 +96,17 @@ class ModelFacts:
         """The texts that a stage's held-out loss was measured on, by name.
 
         Returns:
-            Each text with its unigram loss; None if that was not measured.
+            Each text with its unigram loss; None if that was not measured, or if the held-out loss
+            is no cross-entropy of tokens, which has none a character either.
         """
         found = {}
+        of_tokens = measurement.facts.get("heldout_loss_a_character")
         for name in measurement.facts["heldout_loss"]:
             tokens = self._input(measurement, tokens_step(name))
             text = self._input(tokens, "data") if tokens else None
             if tokens and text:
-                found[name] = text, tokens.facts.get("unigram_loss")
+                comparable = of_tokens is None or name in of_tokens
+                found[name] = text, tokens.facts.get("unigram_loss") if comparable else None
         return found
 
     def _input(self, manifest: Manifest, role: str) -> Manifest | None:

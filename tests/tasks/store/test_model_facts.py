@@ -1,4 +1,4 @@
-"""Facts about a model: which of several scores count."""
+"""Facts about a model: which of several scores count, and what a loss is compared with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tasks.store.ancestry import gather, join
 from tasks.store.artifacts import MANIFEST, Findings
-from tasks.store.model_facts import facts_in_store
+from tasks.store.model_facts import facts_in_store, facts_of
+from tasks.tracking.run_metrics import figures
 from tests.tasks.lifecycle import Lifecycle
 
 LOSSES = {"heldout_loss": {"trials": 3.5}, "heldout_error": {}}
@@ -59,3 +63,21 @@ def test_the_scores_of_a_stage_before_are_not_those_of_a_stage(home: Path):
     facts = facts_in_store(made.store, made["stage pupil"].reference)
     assert facts is not None
     assert facts.evaluation is None
+
+
+@pytest.mark.parametrize(
+    ("a_character", "guessed"),
+    [({}, False), ({"trials": 1.2}, True), (None, True)],  # None: of an earlier version
+)
+def test_a_loss_that_is_not_of_tokens_is_not_compared_with_guessing_tokens(
+    lifecycle: Lifecycle, a_character: dict[str, float] | None, guessed: bool
+):
+    _text(lifecycle)
+    told = {} if a_character is None else {"heldout_loss_a_character": a_character}
+    _measure(lifecycle, "general", "measurement general", **told)
+    root = lifecycle.store.root
+    whole = gather(root, lifecycle["stage general"])
+    facts = facts_of(join(whole, gather(root, lifecycle["measurement general"])))
+    assert facts is not None
+    curve = [(f.step, f.value) for f in figures(facts) if f.name == "heldout_loss/trials"]
+    assert curve == [(0, 6.0), (1, 3.5)][not guessed :]
