@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 DIGEST_LENGTH = 36  # characters of a dataset's digest, MLflow's limit
 NAME_LENGTH = 500  # characters of a dataset's name and of an input's tag, MLflow's limits
+SOURCE_LENGTH = 65_535  # characters of a dataset's source, MLflow's limit
 
 
 def dataset_input(text: Manifest, context: str) -> DatasetInput:
@@ -38,7 +39,7 @@ def dataset_input(text: Manifest, context: str) -> DatasetInput:
             name=name,
             digest=digest,
             source_type=kind,
-            source=json.dumps(source, ensure_ascii=False),
+            source=_fitting(source),
             profile=json.dumps(text.facts.get("counts", {})),
         ),
         [InputTag(name, value[:NAME_LENGTH]) for name, value in tags.items()],
@@ -66,6 +67,20 @@ def _source(text: Manifest) -> tuple[str, dict[str, Any]]:
         if str(origin.get("url", "")).startswith(("http://", "https://")):
             return "http", {"url": _address(origin), **facts}
     return "code", {"tags": facts}
+
+
+def _fitting(source: dict[str, Any]) -> str:
+    """A source as JSON; of one of more files than MLflow takes, only their number.
+
+    Their digests are in the manifests that every model has.
+    """
+    told = json.dumps(source, ensure_ascii=False)
+    if len(told) <= SOURCE_LENGTH:
+        return told
+    facts = source.get("tags", source)
+    files = sum(len(origin.get("files") or ()) or 1 for origin in facts["origin"])
+    facts["origin"] = f"{files:,} files, whose digests are in the lineage of each model"
+    return json.dumps(source, ensure_ascii=False)
 
 
 def _address(origin: Mapping[str, Any]) -> str:
