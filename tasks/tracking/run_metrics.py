@@ -141,7 +141,8 @@ def _few_shot(facts: ModelFacts) -> Iterator[Figure]:
     for asked in facts.ancestry.of_kind("few_shot"):
         place, text = f"few_shot/{subject_of(asked.name)}", facts.dataset_of(asked)
         metric = asked.facts["metric"]
-        for point in asked.facts["curve"]:
+        # The last value is that of most examples, in whatever order a recipe names them.
+        for point in sorted(asked.facts["curve"], key=lambda point: point["shots"]):
             for name, value in (
                 (metric, point["score"]),
                 (f"{metric}_low", point["low"]),
