@@ -81,7 +81,9 @@ def _what_it_is(facts: ModelFacts, answers: ClassifierAnswers | None) -> str:
         parts = (f"its {part} from {where}" for part, where in facts.starts.items())
         sentences.append(f"Parts of it did not start at random: {', '.join(parts)}.")
     if answers:
-        names = [_short(name) for name in answers.names]
+        # Rows and answers of the evaluation may lack labels that the model has.
+        labels = [*answers.names, *facts.scores.get("labels_left_out", ())]
+        names = [_short(name) for name in sorted({*labels})]
         sentences.append(
             f"It gives a text one of {len(names)} labels: {listed(names, MOST_NAMED)}."
         )

@@ -61,6 +61,15 @@ def test_a_card_names_what_parts_started_from_and_all_text_behind_it(facts: Mode
     assert told(card) == told(whole) != []
 
 
+def test_a_card_counts_the_labels_that_no_row_and_no_answer_has(facts: ModelFacts):
+    evaluation = facts.evaluation
+    assert evaluation is not None
+    assert "one of 2 labels: `a`, `c`." in model_card(facts, "two", answers=answers(["a", "c"]))
+    evaluation = replace(evaluation, facts={**evaluation.facts, "labels_left_out": ["b"]})
+    card = model_card(replace(facts, evaluation=evaluation), "three", answers=answers(["a", "c"]))
+    assert "one of 3 labels: `a`, `b`, `c`." in card
+
+
 def test_a_network_that_no_one_can_ask_has_no_address(facts: ModelFacts):
     assert "How to call it" not in model_card(facts, "Stage finetune")
 
