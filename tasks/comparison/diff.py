@@ -12,11 +12,12 @@ from typing import Any
 from fourstage.errors import RecipeError, UnknownNameError
 from tasks.planning.plan import plan_recipe
 from tasks.registry.lineage import kept_ancestry, trace
-from tasks.registry.versions import registered_names
-from tasks.store.ancestry import Ancestry, gather
+from tasks.registry.versions import EVALUATION_TAG, registered_names
+from tasks.store.ancestry import Ancestry, BrokenLineage, gather, join
 from tasks.store.artifacts import Store
 from tasks.store.model_facts import facts_of
 from tasks.store.provenance import git_state
+from tasks.store.registry_memory import Version
 from tasks.store.steps import BEFORE_LABELS, Bound, Change, changes, finished
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.run_metrics import figures
@@ -165,10 +166,27 @@ def _side(tracking: Tracking, store: Store, word: str) -> Side:
         way = trace(tracking, word, store.root, every_file=False)
         name = f"{way.version.name} version {way.version.number}"
         manifests = {hop.manifest.key: hop.manifest for hop in way.hops}
-        return _of_ancestry(name, Ancestry(way.version.key, manifests))
+        whole = Ancestry(way.version.key, manifests)
+        return _of_ancestry(name, _as_evaluated_last(store, way.version, whole))
     if RUN.fullmatch(word):
         return _of_run(tracking, word)
     return _of_recipe(tracking, store, word)
+
+
+def _as_evaluated_last(store: Store, version: Version, whole: Ancestry) -> Ancestry:
+    """A version's ancestry with its last evaluation: what was registered may be evaluated anew.
+
+    Without an evaluation, if the store lacks the last one.
+    """
+    key = version.tags.get(EVALUATION_TAG)
+    if key is None or key in whole.manifests:
+        return whole
+    kept = {k: m for k, m in whole.manifests.items() if m.kind not in ("evaluation", "measurement")}
+    try:
+        last = gather(store.root, {"kind": "evaluation", "key": key})
+    except BrokenLineage:
+        return Ancestry(whole.root, kept)
+    return join(Ancestry(whole.root, kept), last)
 
 
 @answered
