@@ -19,18 +19,23 @@ def named(verb: str, *parameters: str) -> Callable[[], str]:
 
     Args:
         verb: First word of the name.
-        parameters: Flow parameters whose values follow; of a path, the stem; of a list, the first.
+        parameters: Flow parameters whose values follow; of a file, its name; of a list, the first.
     """
 
     def name() -> str:
         from prefect.runtime import flow_run
 
         given = [flow_run.parameters.get(parameter) for parameter in parameters]
-        words = [PurePath(str(g[0] if isinstance(g, list) else g)).stem for g in given if g]
+        words = [called(str(g[0] if isinstance(g, list) else g)) for g in given if g]
         due = flow_run.scheduled_start_time.strftime("%Y-%m-%d-%H%M")
         return "-".join((*dict.fromkeys((verb, *words)), due))
 
     return name
+
+
+def called(given: str) -> str:
+    """Name of a recipe or model, given by name or file; after a dot it may go on."""
+    return PurePath(given).name.removesuffix(".yaml")
 
 
 def card_key(about: str, card: str) -> str:
