@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BATCH = 1000  # metrics in one request, MLflow's limit
 PARAM_BATCH = 100
+# What MLflow would read as another path: a blank part, or one of one or two dots.
+NO_PATH = re.compile(r"(?<=/)/|^/|/$|(?<![^/])\.{1,2}(?![^/])")
 NAME_LENGTH = 250  # characters of a metric's or parameter's name, MLflow's limit
 PARAM_LENGTH = 6000  # characters of a parameter's value, MLflow's limit
 
@@ -272,7 +274,8 @@ def system_metrics(tracking: Tracking, run_id: str, seconds: int = 5) -> Iterato
 
 def metric_name(name: str) -> str:
     """A name that MLflow accepts: letters, digits and ``_-. /:``, at most 250 characters."""
-    return re.sub(r"[^\w\-. /:]", "_", name)[:NAME_LENGTH]
+    plain = re.sub(r"[^\w\-. /:]", "_", name)[:NAME_LENGTH]
+    return NO_PATH.sub(lambda found: "_" * len(found[0]), plain)
 
 
 def flat(settings: Mapping[str, Any], at: str = "") -> dict[str, str]:

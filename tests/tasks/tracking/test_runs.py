@@ -20,6 +20,7 @@ from tasks.tracking.runs import (
     finish_run,
     flat,
     log_history,
+    metric_name,
     stage_run,
     start_lifecycle,
     system_metrics,
@@ -35,6 +36,16 @@ def test_artifacts_of_a_local_database_lie_under_the_home(tracking: Tracking, ho
     assert [path.read_text() for path in home.rglob("recipe.yaml")] == ["name: demo\n"]
     assert not Path("mlruns").exists()
     assert tracking.client.get_run(run).info.status == "FINISHED"
+
+
+def test_a_word_that_reads_like_a_path_is_a_name_of_a_metric(tracking: Tracking):
+    words = ("w/", "/", "..", "http://x", "a/b", "苹果", "e.g.", "x" * 239 + "/")
+    names = {metric_name(f"polysemy/{word}/within") for word in words}
+    assert {"polysemy/w/_within", "polysemy/a/b/within", "polysemy/e.g./within"} < names
+    run = start_lifecycle(tracking, "words")
+    log_history(tracking, run, [{"step": 0, **dict.fromkeys(names, 0.5)}])
+    assert tracking.client.get_run(run).data.metrics.keys() == names
+    assert len(names) == len(words)
 
 
 def test_one_experiment_whoever_comes_first(tracking: Tracking):
