@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+CODE_OR_TAG = re.compile(r"(`[^`]*`)|<(?=[A-Za-z/!?])")
+
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; bars inside cells are escaped."""
+    """A Markdown table; bars inside cells are escaped, and what a page would take for a tag."""
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    lines += [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in r) for r in rows]
+    lines += [" | ".join(map(_cell, row)) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A cell on one line. A page leaves out ``<unk>``, a word or a label, unless it is code."""
+    flat = text.replace("|", "\\|").replace("\n", " ")
+    return CODE_OR_TAG.sub(lambda found: found[1] or "&lt;", flat)
 
 
 def number(value: float | None, digits: int = 0) -> str:

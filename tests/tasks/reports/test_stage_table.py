@@ -43,6 +43,13 @@ def test_the_closing_table_reads_the_same_in_markdown_and_terminal():
     assert markdown_table(("a",), [("x|y\nz",)]).endswith("| x\\|y z |")
 
 
+def test_words_that_look_like_tags_are_seen_on_a_page():
+    cells = ("<unk> 0.51, </s> 0.42", "label/<none>", "`name<TAB>phrase`", "1 < 2")
+    assert markdown_table(("a", "b", "c", "d"), [cells]).splitlines()[-1] == (
+        "| &lt;unk> 0.51, &lt;/s> 0.42 | label/&lt;none> | `name<TAB>phrase` | 1 < 2 |"
+    )
+
+
 def test_a_recipe_without_labels_has_no_line_for_their_metric_and_its_losses_are_explained():
     rows = [replace(row, metric=None) for row in ROWS]
     assert stage_table(rows).splitlines()[-1].startswith("| loss on trials | ")
