@@ -10,10 +10,12 @@ CHINESE = ("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Microsoft YaHei", "
 
 
 def drawable(name: str, instead: str) -> str:
-    """A name for a plot, cut where it is long; `instead` if no font has its characters."""
+    """A name for a plot, cut where it is long; `instead` if it is blank or no font has it."""
     short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
     short = " ".join(short.split()).replace("$", r"\$")  # not a formula
-    return short if all(_known(character) for character in short) else instead
+    if not short or not all(_known(character) for character in short):
+        return instead
+    return f" {short}" if short.startswith("_") else short  # legends leave out _names
 
 
 @cache

@@ -111,3 +111,12 @@ def test_names_are_drawn_or_numbered(drawn: list[Figure]):
     number = 1 + [score.name for score in scores].index("\U000f0000")
     assert f"label {number}" in names
     assert r"cost \$5\$" in names
+
+
+def test_a_legend_has_every_label(drawn: list[Figure]):
+    answers = answers_of(predictions(["_none_", " ", "b", "c"]))
+    scores = label_scores(answers)
+    precision_recall_plot(answers, scores)
+    names = [text.get_text().strip() for text in drawn[0].axes[0].get_legend().get_texts()]
+    blank = 1 + [score.name for score in scores].index(" ")
+    assert sorted(names) == sorted(["_none_", "b", "c", f"label {blank}", "all rows"])
