@@ -9,9 +9,11 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -199,4 +201,9 @@ def _last_used(folder: Path) -> float:
     manifest = folder / MANIFEST
     if manifest.exists():
         return manifest.stat().st_mtime
-    return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+    times = []
+    for place, _, files in os.walk(folder):
+        for name in (".", *files):
+            with suppress(FileNotFoundError):  # of a checkpoint that is being replaced
+                times.append((Path(place) / name).stat().st_mtime)
+    return max(times, default=math.inf)

@@ -94,6 +94,16 @@ def test_unfinished_work_is_kept_while_it_is_fresh(home, old, tracking: Tracking
     assert "unfinished" in found.why
 
 
+def test_a_file_that_goes_while_a_stage_is_trained_does_not_end_the_sweep(
+    home: Path, tracking: Tracking
+):
+    made = Lifecycle(home)
+    folder = made.store.folder("stage", "ab" * 32) / "checkpoints"
+    folder.mkdir(parents=True)
+    (folder / "5.part").symlink_to("replaced")  # listed, and gone when it is looked at
+    assert find_waste(made.store, tracking, 30) == []
+
+
 def test_checkpoints_of_finished_stages_go_at_once(old, tracking: Tracking):
     old.store.mark_used(old["stage finetune"])
     left = old["stage general"].folder / "checkpoints"
