@@ -138,17 +138,20 @@ def tagged(
 ) -> list[list[Any]]:
     """The spans of a text, [start, end, type] in characters.
 
+    A word without tokens has no tag, and a span goes on across it, as in training.
+
     Args:
         found: By window, numbers of words and their tags.
         read_in: (words,) the window whose tag of a word counts.
         places: (words, 2) where the words lie in the text.
     """
-    tags = [OUTSIDE] * len(places)
+    tags: dict[int, str] = {}
     for number, (words, own) in enumerate(found):
         for word, tag in zip(words.tolist(), own, strict=True):
             if read_in[word] == number:
                 tags[word] = tag
+    read = sorted(tags)
     return [
-        [int(places[start, 0]), int(places[end - 1, 1]), kind]
-        for start, end, kind in spans_of(tags)
+        [int(places[read[start], 0]), int(places[read[end - 1], 1]), kind]
+        for start, end, kind in spans_of([tags[word] for word in read])
     ]

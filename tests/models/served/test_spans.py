@@ -33,3 +33,17 @@ def test_texts_of_several_windows_of_one_word_and_of_none_are_told_apart():
     texts = ["b a b b b a", "", "a", "c"]
     said = [json.loads(each["answer"]) for each in predict_spans(texts, count, read, HEAD)]
     assert said == [[[2, 3, "x"], [10, 11, "x"]], [], [[0, 1, "x"]], []]
+
+
+def test_a_span_goes_on_across_a_word_without_tokens():
+    def inside(table):
+        """Logits that tag each first word with B-x and the others with I-x."""
+        numbers = np.minimum(np.arange(len(table[0])), 1) + 1
+        return {
+            "tag_logits": np.broadcast_to(9.0 * np.eye(3)[numbers], (len(table), *numbers.shape, 3))
+        }
+
+    (said,) = predict_spans(["a \u200b b c"], count, inside, HEAD)
+    assert json.loads(said["answer"]) == [[0, 7, "x"]]
+    (said,) = predict_spans(["a b c d"], count, inside, HEAD)
+    assert json.loads(said["answer"]) == [[0, 7, "x"]]
