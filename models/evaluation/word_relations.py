@@ -11,6 +11,8 @@ Reference:
 from __future__ import annotations
 
 import gzip
+import math
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +63,10 @@ def similarity(path: Path, table: WordTable) -> Relations:
             first, second, score = parts[0], parts[1], float(parts[2])
         except (IndexError, ValueError) as error:
             raise ContractViolation(f"{where}: expected word, word and score by tabs") from error
+        if not math.isfinite(score):
+            raise ContractViolation(
+                f"{where}: expected a finite score, got {parts[2].strip()}; leave the line out"
+            )
         found = _rows((first, second), table)
         if found is None:
             skipped += 1
@@ -178,7 +184,8 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
             for number, line in enumerate(file, 1):
                 if line.strip() and not line.startswith("#"):
                     yield f"{path}:{number}", line.rstrip("\r\n")
-    except (UnicodeDecodeError, gzip.BadGzipFile) as error:
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ContractViolation(
-            f"{path}: after line {number}: expected UTF-8, compressed where it ends in .gz"
+            f"{path}: after line {number}: expected UTF-8, compressed and whole where it ends in"
+            " .gz; get the file again"
         ) from error

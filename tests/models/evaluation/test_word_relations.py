@@ -84,6 +84,21 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
         relations(tmp_path / name, TABLE)
 
 
+def test_a_compressed_file_that_breaks_off_or_is_damaged_is_refused(tmp_path: Path) -> None:
+    rows = "".join(f"king\tqueen\t{number}\n" for number in range(2000))
+    whole, path = gzip.compress(rows.encode()), tmp_path / "pairs.tsv.gz"
+    for damaged in (whole[:-20], whole[:60] + b"\xff" * 40 + whole[100:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ContractViolation, match=r"pairs.tsv.gz: after line \d+: expected"):
+            relations(path, TABLE)
+
+
+def test_a_score_that_is_no_number_is_refused_and_no_reason_to_have_no_metric(tmp_path) -> None:
+    (tmp_path / "file").write_text("king\tqueen\t7\nking\tapple\tnan\nwoman\tqueen\t9\n")
+    with pytest.raises(ContractViolation, match="file:2: expected a finite score, got nan"):
+        similarity(tmp_path / "file", TABLE)
+
+
 @pytest.mark.parametrize(("line", "test"), [("a b c", analogies), ("a\tb\tc", similarity)])
 def test_a_line_of_another_kind_is_refused(tmp_path: Path, line, test) -> None:
     (tmp_path / "file").write_text(f"{line}\n")
