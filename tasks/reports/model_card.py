@@ -146,7 +146,9 @@ def _scores(facts: ModelFacts, answers: ClassifierAnswers | None) -> list[str]:
     ]
     if intervals:
         told.append(f"In brackets: {CONFIDENCE:.0%} intervals of texts drawn anew.")
-    if found.get("rows_clean", found.get("rows")) != found.get("rows"):
+    if found.get("rows_clean") == 0:
+        told.append("A training row has the text of each of them, so nothing is said of new texts.")
+    elif found.get("rows_clean", found.get("rows")) != found.get("rows"):
         clean = ", ".join(f"{name} {x:.3f}" for name, x in found["metrics_clean"].items())
         told.append(f"On the {found['rows_clean']:,} rows whose text no training row has: {clean}.")
     if answers:

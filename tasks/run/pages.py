@@ -84,7 +84,9 @@ def show_evaluation(run: RecipeRun) -> None:
         f"## {facts['rows']:,} {facts['split']} rows",
         markdown_table(head, rows),
         f"On the {facts['rows_clean']:,} rows whose text is in no training row: "
-        + ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics_clean"].items()),
+        + ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics_clean"].items())
+        if facts["rows_clean"]
+        else "The text of each row is in a training row, too.",
     ]
     if said := left_out(facts):
         parts.append(f"{said}.")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import GATE_PREDICTIONS, PREDICTIONS
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from models.protocols import Answers
 
 LATENCY_CALLS = 100
 GATE = (
@@ -74,7 +77,6 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     from corpora.shards import TokenisedRows
     from models.catalogue import answers_name, answers_of
     from models.evaluation.predict import predict
-    from models.evaluation.resampling import scores
     from models.evaluation.slices import slices_of
 
     settings, folders = step.step.settings, step.step.given["folders"]
@@ -94,8 +96,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     names = answers.names(learned) if answers.is_class else ()
 
     def score(predicted: np.ndarray, which: slice | np.ndarray = slice(None)) -> dict[str, float]:
-        found = scores(answers, true[which], predicted[which], settings["metrics"])
-        return {metric: value for metric, value in found.items() if not isnan(value)}
+        return defined_scores(answers, true[which], predicted[which], settings["metrics"])
 
     pandas.DataFrame(
         {
@@ -125,6 +126,23 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         **({"seeing_baseline": score(rivals[SEEING])} if SEEING in rivals else {}),
         "slices": {name: score(said, which) for name, which in grouped.items()},
     }
+
+
+def defined_scores(
+    answers: Answers, true: np.ndarray, said: np.ndarray, metrics: Sequence[str]
+) -> dict[str, float]:
+    """{metric: value} of those that are defined; of no rows none is.
+
+    Args:
+        answers: The kind of answer.
+        true: (rows,) correct answers.
+        said: (rows,) answers.
+        metrics: Names of metrics.
+    """
+    from models.evaluation.resampling import scores
+
+    found = scores(answers, true, said, metrics) if len(true) else {}
+    return {metric: value for metric, value in found.items() if not isnan(value)}
 
 
 def _without_likelihood(answer: str) -> str:

@@ -41,6 +41,18 @@ def test_a_card_names_licences_scores_and_stages(facts: ModelFacts):
     assert "zqxcanary" not in card
 
 
+def test_a_card_has_scores_of_new_texts_only_where_there_are_any(facts: ModelFacts):
+    def told(rows: int, **scores: float) -> str:
+        assert facts.evaluation is not None
+        found = {**facts.scores, "rows_clean": rows, "metrics_clean": scores}
+        evaluation = replace(facts.evaluation, facts=found)
+        return model_card(replace(facts, evaluation=evaluation), "relations")
+
+    assert "On the 2 rows whose text no training row has: accuracy 0.500." in told(2, accuracy=0.5)
+    assert "whose text no training row has" not in told(0)
+    assert "A training row has the text of each of them" in told(0)
+
+
 def test_a_card_names_what_parts_started_from_and_all_text_behind_it(facts: ModelFacts):
     last = facts.stages[-1]
     inputs = dict(last.inputs)
