@@ -29,13 +29,23 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.
 
 
 def label_f1(counts: np.ndarray) -> np.ndarray:
-    """(..., N) F1 of each label; 0 for a label that neither occurs nor is predicted."""
+    """(..., N) F1 of each label; 0 for a label that neither occurs nor is predicted.
+
+    Args:
+        counts: (..., N, N) confusion matrices, or (..., N, N + 1) with answers that are no label.
+    """
     return 2 * _hits(counts) / np.maximum(_true(counts) + _predicted(counts), 1)
 
 
 def _accuracy(counts: np.ndarray) -> np.ndarray:
-    """Share of rows with the correct label; equals micro-F1 for one label per row."""
+    """Share of rows with the correct label."""
     return _hits(counts).sum(-1) / np.maximum(counts.sum((-2, -1)), 1)
+
+
+def _micro_f1(counts: np.ndarray) -> np.ndarray:
+    """F1 of all labels together; equals accuracy where each answer is a label."""
+    there = _true(counts).sum(-1) + _predicted(counts).sum(-1)
+    return 2 * _hits(counts).sum(-1) / np.maximum(there, 1)
 
 
 def _macro_f1(counts: np.ndarray) -> np.ndarray:
@@ -61,7 +71,8 @@ def _matthews(counts: np.ndarray) -> np.ndarray:
     """Matthews correlation, -1 to 1, for any number of labels (Gorodkin 2004)."""
     rows, true, predicted = counts.sum((-2, -1)), _true(counts), _predicted(counts)
     covariance = _hits(counts).sum(-1) * rows - (true * predicted).sum(-1)
-    scale = (rows**2 - (predicted**2).sum(-1)) * (rows**2 - (true**2).sum(-1))
+    said = counts.sum(-2)  # with what is no label
+    scale = (rows**2 - (said**2).sum(-1)) * (rows**2 - (true**2).sum(-1))
     return np.where(scale > 0, covariance / np.sqrt(np.where(scale > 0, scale, 1)), 0.0)
 
 
@@ -74,15 +85,15 @@ def _true(counts: np.ndarray) -> np.ndarray:
 
 
 def _predicted(counts: np.ndarray) -> np.ndarray:
-    return counts.sum(-2)
+    return counts.sum(-2)[..., : counts.shape[-2]]
 
 
 def _of_sums(metric: Metric) -> Metric:
-    """Turn a metric of matrices (..., N, N) into a metric of flat sums (..., N · N)."""
+    """Turn a metric of matrices (..., N, N + 1) into a metric of flat sums (..., N · (N + 1))."""
 
     def of(sums: np.ndarray) -> np.ndarray:
         size = isqrt(sums.shape[-1])
-        return metric(sums.reshape(*sums.shape[:-1], size, size))
+        return metric(sums.reshape(*sums.shape[:-1], size, size + 1))
 
     return of
 
@@ -91,7 +102,8 @@ class Label:
     """A kind of answer: one label per row.
 
     Attributes:
-        metrics: {name: metric of a flat confusion matrix (..., N · N)}.
+        metrics: {name: metric of a flat confusion matrix (..., N · (N + 1)), whose last column is
+            of answers that are no label}.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
         is_served: Whether a model that answers so can be packaged and promoted.
@@ -99,7 +111,7 @@ class Label:
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "accuracy": _of_sums(_accuracy),
-        "micro_f1": _of_sums(_accuracy),
+        "micro_f1": _of_sums(_micro_f1),
         "macro_f1": _of_sums(_macro_f1),
         "weighted_f1": _of_sums(_weighted_f1),
         "balanced_accuracy": _of_sums(_balanced_accuracy),
@@ -121,23 +133,28 @@ class Label:
 
         Args:
             true: (rows,) correct labels, by name or by number.
-            answers: One (rows,) column of labels per model.
+            answers: One (rows,) column of labels per model; "" for an answer that is no label,
+                which is wrong and no class of its own.
 
         Returns:
-            One sparse (rows, N · N) matrix per model, with a single 1 in each row, where N is the
-            number of labels that occur, sorted.
+            One sparse (rows, N · (N + 1)) matrix per model, with a single 1 in each row, where N is
+            the number of labels that occur, sorted.
         """
         from scipy.sparse import csr_array
 
         names, numbers = np.unique(
             np.concatenate([np.asarray(column) for column in (true, *answers)]), return_inverse=True
         )
-        size, rows = max(len(names), 1), len(true)
+        size, rows = len(names), len(true)
         columns = numbers.reshape(1 + len(answers), rows)
+        if size > 1 and isinstance(names[0], str) and not names[0] and columns[0].all():
+            size -= 1
+            columns = np.where(columns == 0, size, columns - 1)
+        size = max(size, 1)
         return [
             csr_array(
-                (np.ones(rows), (np.arange(rows), columns[0] * size + predicted)),
-                shape=(rows, size**2),
+                (np.ones(rows), (np.arange(rows), columns[0] * (size + 1) + predicted)),
+                shape=(rows, size * (size + 1)),
             )
             for predicted in columns[1:]
         ]

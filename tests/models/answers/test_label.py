@@ -40,6 +40,25 @@ def test_names_score_as_numbers_do_and_one_that_is_only_predicted_counts():
     assert found == scores(LABEL, [2, 0, 0], [2, 0, 1], ["macro_f1", "accuracy"])
 
 
+def test_an_answer_that_is_no_label_is_wrong_and_no_class_of_macro_f1():
+    from sklearn import metrics
+
+    rng = np.random.default_rng(1)
+    labels = rng.choice(["no", "yes"], 200)
+    predicted = np.where(rng.random(200) < 0.3, "", np.where(rng.random(200) < 0.8, labels, "no"))
+    shared = {"labels": ["no", "yes"], "zero_division": 0}
+    expected = {
+        "accuracy": metrics.accuracy_score(labels, predicted),
+        "micro_f1": metrics.f1_score(labels, predicted, average="micro", **shared),
+        "macro_f1": metrics.f1_score(labels, predicted, average="macro", **shared),
+        "weighted_f1": metrics.f1_score(labels, predicted, average="weighted", **shared),
+        "matthews": metrics.matthews_corrcoef(labels, predicted),
+    }
+    assert scores(LABEL, labels, predicted, list(expected)) == pytest.approx(expected)
+    nothing = scores(LABEL, ["no", "yes"], ["", ""], list(LABEL.metrics))
+    assert nothing == dict.fromkeys(LABEL.metrics, 0.0)
+
+
 def test_no_rows_give_numbers_and_no_warning():
     assert scores(LABEL, [], [], list(LABEL.metrics)) == dict.fromkeys(LABEL.metrics, 0.0)
 
