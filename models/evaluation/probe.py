@@ -14,6 +14,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models import features as keys
+from models.evaluation.row_sample import drawn
 from models.inputs.rows import framed_rows, mark_ids
 from models.keras_ops import ops
 from models.protocols import Context, TokenisedRows, Tokenizer
@@ -105,8 +106,8 @@ def probe(
     labels = np.asarray(train.answers)
     numbers = np.flatnonzero(labels != "")
     if len(numbers) > TRAIN_ROWS:
-        drawn = np.random.default_rng([seed, len(numbers)]).permutation(len(numbers))
-        numbers = np.sort(numbers[drawn[:TRAIN_ROWS]])
+        rng = np.random.default_rng([seed, len(numbers)])
+        numbers = numbers[drawn(labels[numbers], TRAIN_ROWS, rng)]
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
     known = features_of(model, train, numbers, context)
     others = features_of(model, asked, np.arange(len(asked)), context)

@@ -19,6 +19,7 @@ from models.answers.label import Label
 from models.evaluation.ngram_features import Grams, stacked
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival, most_frequent
+from models.evaluation.row_sample import drawn
 
 COSTS = (0.01, 0.1, 1.0)  # values tried for the SVM's C; on a tie the lowest
 DEFAULT = 0.1
@@ -59,8 +60,8 @@ def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str
         return Rival(lambda rows: names * len(rows), names[0], {"cost": DEFAULT, "score": None})
     majority = most_frequent(train.answers)
     if len(train) > MOST_ROWS:
-        chosen = np.random.default_rng(len(train)).permutation(len(train))[:MOST_ROWS]
-        train = train.only(np.sort(chosen))
+        rng = np.random.default_rng(len(train))
+        train = train.only(drawn(train.answers, MOST_ROWS, rng))
     features = _Features(train, markings)
     seen = features.of(train)
 

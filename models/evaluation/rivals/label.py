@@ -18,6 +18,7 @@ from models.answers.label import Label
 from models.evaluation.ngram_features import PARTS, Alike, Grams, stacked
 from models.evaluation.resampling import scores
 from models.evaluation.rivals import RawRows, Rival, most_frequent
+from models.evaluation.row_sample import drawn
 
 NAME = "TF-IDF + linear SVM"
 MAJORITY = "majority class"
@@ -52,8 +53,8 @@ def _facts(features: str, cost: float, score: float | None) -> dict[str, Any]:
 def _chosen(train: RawRows, dev: RawRows, metric: str, markings: Sequence[str]) -> dict[str, Any]:
     """The best on the dev rows; on a tie, the one with fewer features or the lower cost."""
     if len(train) > CHOSEN_ON:
-        rows = np.random.default_rng(len(train)).permutation(len(train))
-        train = train.only(np.sort(rows[:CHOSEN_ON]))
+        rng = np.random.default_rng(len(train))
+        train = train.only(drawn(train.answers, CHOSEN_ON, rng))
     seen, asked = {}, {}
     for of in (*PARTS["both"], ALIKE):
         part = Alike(markings) if of == ALIKE else Grams(of, markings)
