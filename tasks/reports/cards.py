@@ -91,10 +91,11 @@ def stage_card(
 
 def left_out(facts: Mapping[str, Any]) -> str:
     """Note on labels that an evaluation's macro-F1 leaves out; empty if there are none."""
-    if "macro_f1" not in facts["metrics"] or not facts["labels_left_out"]:
+    means = [name for name in ("macro_f1", "entity_macro_f1") if name in facts["metrics"]]
+    if not means or not facts["labels_left_out"]:
         return ""
     names = listed(list(map(printable, facts["labels_left_out"])), MOST_NAMED)
-    return f"macro_f1 leaves out labels in no {facts['split']} row and no prediction: {names}"
+    return f"{means[0]} leaves out labels in no {facts['split']} row and no prediction: {names}"
 
 
 def contract_card(contract: Artifact) -> str:

@@ -118,7 +118,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         "answers": kind,
         "metrics": score(said),
         "commonest": _commonest(plain, true),
-        "labels_left_out": [name for name in names if name not in {*true, *said}],
+        "labels_left_out": labels_left_out(answers, learned, true, said),
         "metrics_clean": score(said, unseen),
         "rows_clean": len(unseen),
         "baseline": score(rivals["cheap_baseline"]) if rivals else {},
@@ -143,6 +143,23 @@ def defined_scores(
 
     found = scores(answers, true, said, metrics) if len(true) else {}
     return {metric: value for metric, value in found.items() if not isnan(value)}
+
+
+def labels_left_out(
+    answers: Answers, learned: Sequence[str], true: np.ndarray, said: np.ndarray
+) -> list[str]:
+    """Labels or types of spans that a mean over them leaves out: no row and no answer has them.
+
+    Args:
+        answers: The kind of answer.
+        learned: Answers of the training rows.
+        true: (rows,) correct answers.
+        said: (rows,) answers.
+    """
+    if not {"macro_f1", "entity_macro_f1"} & answers.metrics.keys():
+        return []
+    there = set(answers.names([*true, *said]))
+    return [name for name in answers.names(learned) if name not in there]
 
 
 def _without_likelihood(answer: str) -> str:

@@ -64,3 +64,4 @@ def test_the_labels_that_macro_f1_leaves_out_are_named():
     assert left_out(facts) == "macro_f1 leaves out labels in no test row and no prediction: rare"
     assert left_out(facts | {"labels_left_out": []}) == ""
     assert left_out(facts | {"metrics": {"accuracy": 0.5}}) == ""
+    assert left_out(facts | {"metrics": {"entity_macro_f1": 0.5}}).startswith("entity_macro_f1 lea")
