@@ -57,7 +57,7 @@ def fit(train: RawRows, dev: RawRows | None, metric: str, markings: Sequence[str
         return [best(*row) for row in zip(*rows.columns[-2:], strict=True)]
 
     def said(border: float, found: Sequence[tuple[float, str]]) -> list[str]:
-        return [part if score >= border else "[]" for score, part in found]
+        return [part if score >= border or not may_be_nothing else "[]" for score, part in found]
 
     # It learns so little of the training rows that they can choose the border, too.
     chosen_on = dev or train

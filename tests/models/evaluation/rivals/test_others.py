@@ -137,6 +137,14 @@ def test_there_is_no_answer_where_the_score_is_below_the_border_chosen_on_dev():
     assert [x == "[]" for x in said] == [False, True] * 3
 
 
+def test_where_each_question_of_training_has_an_answer_so_has_every_other_one():
+    passage = "The bridge was opened in 1932 by Lang."
+    train = RawRows((["Who opened it?"], [passage]), [json.dumps([[33, "Lang"]])])
+    rival = fit("extract", train, None, metric="f1")
+    same = RawRows((["Lang, Lang?"], ["Lang"]), [""])  # all of the passage is in the question
+    assert rival.answer(same) == ['[[0, "Lang"]]']
+
+
 def texts(*each: str) -> list[str]:
     return [json.dumps([text]) for text in each]
 
