@@ -133,8 +133,10 @@ class Asker:
         )
         wording = self._style.wording
         if self._writes:
-            texts = self._written(prompts)
-            said = [wording.written(row, text) for row, text in zip(rows, texts, strict=True)]
+            texts, spelled = self._written(prompts), self._spelled(rows)
+            said = [
+                wording.written(row, text, spelled) for row, text in zip(rows, texts, strict=True)
+            ]
         else:
             said = [wording.chosen(number) for number in self._chosen(rows, prompts)]
         return Answered(
@@ -161,6 +163,13 @@ class Asker:
             best(over_neutral(log_p, of[candidates]))
             for log_p, candidates in zip(found, asked, strict=True)
         ]
+
+    def _spelled(self, rows: Sequence[WrittenRow]) -> dict[str, str]:
+        """The rows' candidates as the tokenizer writes them, by candidate."""
+        candidates = dict.fromkeys(each for r in rows for each in self._style.wording.candidates(r))
+        encoded = self._tokenizer.encode(list(candidates)) if candidates else []
+        spelled = (self._tokenizer.decode(ids.tolist()) for ids in encoded)
+        return dict(zip(candidates, spelled, strict=True))
 
     def _written(self, prompts: Sequence[Prompt]) -> list[str]:
         """What beam search writes after each prompt, up to the end of its line."""

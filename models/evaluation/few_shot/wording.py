@@ -83,15 +83,22 @@ class Wording:
         """A candidate, by its number, as the dataset writes it."""
         return self.names[number] if self.kind == "label" else str(number)
 
-    def written(self, row: WrittenRow, text: str) -> str:
+    def written(self, row: WrittenRow, text: str, spelled: Mapping[str, str] | None = None) -> str:
         """A text that was written, as the dataset would write that answer.
 
         Of labels and choices the one with these words, letter case aside. Without one the answer is
         wrong: no label, or the number after the last choice.
+
+        Args:
+            row: The row.
+            text: What was written.
+            spelled: How the network would write candidates, by candidate, where its tokenizer
+                changes them: ``it ' s`` for ``it's``.
         """
         if self.kind == "text":
             return json.dumps([text], ensure_ascii=False)
-        words = [candidate.strip().casefold() for candidate in self.candidates(row)]
+        own = spelled or {}
+        words = [own.get(each, each).strip().casefold() for each in self.candidates(row)]
         if text.casefold() in words:
             return self.chosen(words.index(text.casefold()))
         return "" if self.kind == "label" else str(len(words))

@@ -161,6 +161,13 @@ def test_choices_and_texts_are_asked_alike():
     assert np.mean(hits) > 0.9
 
 
+def test_a_candidate_that_the_tokenizer_writes_otherwise_is_known_when_it_is_written():
+    ask = asker(score="free_form", balanced=True)
+    words = {**WORDS, "d": "33\t34"}  # two numbers have a blank between them where they are read
+    ask._style = Style(Template("{text} {answer}"), Wording("label", LABELS, words), "", SEPARATOR)
+    assert right(ask.answers(ASKED, range(len(ASKED)), POOL, 4).said) == 1.0
+
+
 def test_prompts_that_do_not_fit_are_refused_with_numbers_or_show_fewer_examples():
     numbers = range(len(ASKED))
     with pytest.raises(ContractViolation) as caught:
