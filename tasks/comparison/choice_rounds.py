@@ -53,7 +53,7 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
 
 
 def close_round(choice: ModelChoice) -> None:
-    """Rank the candidates of the round that was just tried.
+    """Rank the candidates of the round that was just tried, at the seeds that all of them have.
 
     A round in which none was finished in time is dropped, and so is one that has no score of the
     best of the round before, of which it can't say that another is better: what the one before has
@@ -65,7 +65,8 @@ def close_round(choice: ModelChoice) -> None:
         dropped = [*state["dropped"], turn]
         choice.keep({**state, "rounds": before, "dropped": dropped, "over": True})
         return
-    means = {name: fmean(tried["scores"]) for name, tried in turn["tried"].items()}
+    both = min(len(tried["scores"]) for tried in turn["tried"].values())  # one may be stopped early
+    means = {name: fmean(tried["scores"][:both]) for name, tried in turn["tried"].items()}
     seconds = {name: of["seconds"] for name, of in turn["tried"].items()}
     turn["best"] = best_first(choice.metric, means, seconds)
     choice.keep(state)

@@ -315,6 +315,24 @@ def test_the_best_that_was_stopped_is_not_replaced_by_one_that_it_had_beaten() -
     assert table_of(choice)["chosen"] == "as-written"
 
 
+def test_candidates_are_ranked_at_the_seeds_that_all_of_them_have() -> None:
+    choice = open_choice("quickstart", [], True, 60.0)
+    for _ in range(3):
+        next_round(choice)
+        tried(choice, SCORES)
+    turn = next_round(choice)
+    assert turn is not None
+    one, other = turn["factors"]
+    state, found = choice.state, {"tokens": 9, "seconds": 1.0, "beside": [], "asking": []}
+    state["rounds"][-1]["tried"] = {
+        one: {**found, "scores": [0.6]},
+        other: {**found, "scores": [0.5, 0.9, 0.9]},
+    }
+    choice.keep(state)
+    close_round(choice)
+    assert choice.state["rounds"][-1]["best"] == [one, other]
+
+
 def test_of_two_processes_one_makes_the_choice() -> None:
     with (
         open_choice("quickstart", [], True, 60.0).alone(),
