@@ -155,9 +155,10 @@ def _refuse_name(state: FileState, name: str) -> None:
         )
 
 
-def _member(stream: _Sound, name: str, where: str) -> ReadsBytes:
-    """The content of a member, which may be compressed by itself, as ``a.jsonl.gz``."""
-    return decompressed(cast(BinaryIO, stream), name, where)
+def _member(name: str, where: str, stream: _Sound, state: FileState) -> Content:
+    """A member, which may be compressed by itself, as ``a.jsonl.gz``."""
+    unpacked = decompressed(cast(BinaryIO, stream), name, where)
+    return Content(f"{state.name}!{name}", where, unpacked, state)
 
 
 def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
@@ -211,8 +212,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                     "and pack again."
                 )
             where = f"{state.path}!{member.name}"
-            unpacked = _member(_Sound(body, where), member.name, where)
-            yield Content(f"{state.name}!{member.name}", where, unpacked, state)
+            yield _member(member.name, where, _Sound(body, where), state)
         # Read to the very end, to detect truncation and trailing data; padding is zeros.
         while piece := cast(BinaryIO, archive.fileobj).read(1 << 20):
             if piece.strip(b"\0"):
@@ -254,5 +254,4 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             except _DAMAGE as error:
                 raise _damaged(where, error) from error
             with body:
-                unpacked = _member(_Sound(body, where, guard), member.filename, where)
-                yield Content(f"{state.name}!{member.filename}", where, unpacked, state)
+                yield _member(member.filename, where, _Sound(body, where, guard), state)

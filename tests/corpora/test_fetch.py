@@ -78,7 +78,7 @@ def test_no_answer_and_a_wrong_address_are_said(url: str):
     source = source_of(
         files="c.jsonl", origin={"url": "http://127.0.0.1:9/c.jsonl", "sha256": SHA256}
     )
-    with pytest.raises(EnvironmentFault, match=r"cannot be reached .*FOURSTAGE_DATA"):
+    with pytest.raises(EnvironmentFault, match=r"cannot be reached, .*FOURSTAGE_DATA"):
         fetch(source)
 
 
@@ -105,7 +105,7 @@ def test_an_answer_that_breaks_off_is_no_other_content_and_no_full_disk(
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/c.jsonl"
         source = source_of(files="c.jsonl", origin={"url": url, "sha256": SHA256})
-        with pytest.raises(EnvironmentFault, match=f"cannot be reached .*{reason}"):
+        with pytest.raises(EnvironmentFault, match=f"or broke off .*{reason}"):
             fetch(source)
         thread.join()
     assert not [path for path in home.rglob("*") if path.is_file()]

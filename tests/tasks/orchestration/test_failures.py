@@ -8,6 +8,7 @@ import pytest
 
 from fourstage.errors import (
     ContractViolation,
+    Diverged,
     EnvironmentFault,
     GateRefused,
     Interrupted,
@@ -27,6 +28,7 @@ from tasks.orchestration.failures import refused, says_what_next
         (ContractViolation("rows are gone"), 3, "fix this, then run `{}`; finished steps"),
         (EnvironmentFault("the disk is full"), 1, "`fourstage doctor` shows the cause; "),
         (EnvironmentFault("the disk is full"), 1, "then `{}` continues."),
+        (Diverged("the loss is nan"), 1, "change the recipe, then run `{}`; finished steps"),
         (Interrupted("stopped at step 3"), 1, "`{}` resumes from the checkpoint."),
         (GateRefused("no champion"), 4, "fix this, then run `{}`"),
     ],
