@@ -180,7 +180,8 @@ def _get(source: Source, download: Download) -> None:
         reason = str(getattr(error, "reason", error)).strip()
         raise EnvironmentFault(
             f"source {source.name}: {download.url} cannot be reached, or broke off ({reason}); "
-            f"go online, try again, or put the file at {target} or below a folder of FOURSTAGE_DATA."
+            f"go online, try again, or put the file at {target} or below a folder of "
+            "FOURSTAGE_DATA."
         ) from error
     except OSError as error:
         raise EnvironmentFault(
