@@ -60,14 +60,14 @@ class Anew:
 
     begin = ()
 
-    def __init__(self, network: Any, logits: Any):
+    def __init__(self, network: Any, output: Any):
         import tensorflow as tf
 
         self.longest, self._ids = network.max_sequence_length, np.zeros((0, 0), np.int32)
 
         @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
         def read(token_ids: Any) -> Any:
-            return logits(network({"token_ids": token_ids})["sequence_output"][:, -1])
+            return output.logits(network({"token_ids": token_ids})["sequence_output"][:, -1])
 
         self._read = read
 
@@ -84,24 +84,20 @@ class Anew:
 
 def work(folder: Path, kind: str) -> None:
     """Answer ``B K N`` with milliseconds of N calls for B prompts with K beams, or with tokens."""
-    import keras
-
     from models.decoding.generate import generate
     from models.decoding.reader import Reading, cached_reader
     from models.decoding.settings import Generation
     from models.interchange.huggingface import read_checkpoint
+    from models.layers.token_prediction import TokenOutput
 
     network = read_checkpoint(folder).build()
-    table = network.token_embedding.embeddings
-
-    def logits(hidden: Any) -> Any:  # as a head computes them
-        return keras.ops.matmul(hidden, keras.ops.transpose(table))
+    output = TokenOutput(network)
 
     @cache
     def reader_for(beams: int) -> Any:
         if kind == "anew":
-            return Anew(network, logits)
-        return cached_reader(Reading(network, logits), beams)
+            return Anew(network, output)
+        return cached_reader(Reading(network, output), beams)
 
     print("ready", flush=True)
     for line in sys.stdin:

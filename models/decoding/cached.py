@@ -32,9 +32,11 @@ class CachedReader:
     Args:
         longest: Tokens that the network can read.
         start: (ids, mask) reads prompts, (P, T); logits (P, V) and what is kept.
-        step: (ids, seen, at, *kept) reads one more token of each text, (P, N) of N texts a prompt,
-            which sees the places (P, N, C) and stands in place `at` + its number; logits (P · N, V)
-            and what is kept, in the memory of what was.
+        kernel: () is the output matrix as `step` takes it, (D, V): asked for once a reading, as its
+            weights may change from one to the next.
+        step: (ids, seen, at, kernel, *kept) reads one more token of each text, (P, N) of N texts a
+            prompt, which sees the places (P, N, C) and stands in place `at` + its number; logits
+            (P · N, V) and what is kept, in the memory of what was.
         moved: (prompts, places, *kept) is what is kept for some prompts, (P',), at places (P', C')
             of those before.
         begin: Ids with which a text begins that is written apart from its prompt, as
@@ -47,6 +49,7 @@ class CachedReader:
         self,
         longest: int,
         start: Read,
+        kernel: Callable[[], Any],
         step: Read,
         moved: Read,
         begin: Sequence[int] = (),
@@ -54,8 +57,9 @@ class CachedReader:
     ):
         self.longest, self.begin = longest, tuple(begin)
         self._beams = beams
-        self._start, self._step, self._moved = start, step, moved
+        self._start, self._kernel, self._step, self._moved = start, kernel, step, moved
         self._kept: Sequence[Any] = ()
+        self._laid_out: Any = None  # the kernel, from the first step of a reading on
         self._seen = np.zeros((0, 0, 0), bool)  # (P, N, C)
         self._rows = np.zeros(0, np.intp)  # where each text of the last reading is among P · N
         self._at = 0  # the first free place
@@ -64,6 +68,7 @@ class CachedReader:
         """Read prompts, (P, T) each; logits of the next token, (P, V)."""
         mask = np.asarray(padding_mask, np.int32)
         logits, *self._kept = self._start(np.asarray(token_ids, np.int32), mask)
+        self._laid_out = None
         if self.begin:
             mask = np.ones((len(mask), len(self.begin)), np.int32)
         self._seen, self._at = mask.astype(bool)[:, None], mask.shape[1]
@@ -84,7 +89,10 @@ class CachedReader:
         self._seen = np.zeros((*size, seen.shape[1]), bool)
         self._seen[prompt, text] = seen
         given = self._seen.copy()  # a backend may read it where it is, and later
-        logits, *self._kept = self._step(ids, given, np.int32(self._at), *self._kept)
+        if self._laid_out is None:
+            self._laid_out = self._kernel()
+        at = np.int32(self._at)
+        logits, *self._kept = self._step(ids, given, at, self._laid_out, *self._kept)
         self._seen[prompt, text, self._at + text] = True
         self._at += size[1]
         self._rows = prompt * size[1] + text

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from models import features as keys
-from models.decoding.reader import ReadingApart
+from models.decoding.reader import Output, ReadingApart
 from models.keras_ops import ops
 from models.layers.cache import stacked
 from models.layers.embedding import positions_of_tokens
@@ -20,12 +19,12 @@ class FragmentReading(ReadingApart):
 
     Args:
         network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         blank: Id of [MASK].
     """
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any], blank: int):
-        super().__init__(network, logits, begin=(blank,))  # one token; which one, the prompt says
+    def __init__(self, network: Any, output: Output, blank: int):
+        super().__init__(network, output, begin=(blank,))  # one token; which one, the prompt says
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
         """Read prompts, (P, T), and the token before each fragment."""

@@ -6,7 +6,7 @@ prompts (B, T) ──read──▶ keys, values ──▶ first token of every a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ import numpy as np
 
 from models import features as keys
 from models.decoding.filters import log_softmax
-from models.decoding.reader import Reading
+from models.decoding.reader import Output, Reading
 from models.keras_ops import ops
 from models.layers.cache import unstacked
 
@@ -30,14 +30,14 @@ class Likelihood:
 
     Args:
         network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         pad_id: Id of padding.
     """
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any], pad_id: int):
+    def __init__(self, network: Any, output: Output, pad_id: int):
         self._network, self._pad_id = network, pad_id
-        self._logits = logits
-        reading = Reading(network, logits)
+        self._logits = output.logits
+        reading = Reading(network, output)
         self._start, self._others = reading.start, self._of_others
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import keras
 
@@ -16,13 +16,13 @@ from models.training.traced_model import forgetting_gradients
 
 
 def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
-    """A reader by the three functions of `reading`, which are compiled once for all shapes.
+    """A reader by the four functions of `reading`, which are compiled once for all shapes.
 
     Args:
         reading: The functions.
         beams: Most texts that go on from a prompt at a time; None for any number, which is slower.
     """
-    functions = [reading.start, reading.step, reading.moved]
+    functions: list[Any] = [reading.start, reading.kernel, reading.step, reading.moved]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -36,6 +36,18 @@ def cached_reader(reading: Reading, beams: int | None = None) -> CachedReader:
     return CachedReader(reading.longest, *functions, begin=reading.begin, beams=beams)
 
 
+class Output(Protocol):
+    """What predicts tokens from a network's last states (`models.layers.token_prediction`)."""
+
+    def logits(self, hidden: Any, kernel: Any = None) -> Any:
+        """(…, D) → (…, V), with `kernel` where it is at hand."""
+        ...
+
+    def kernel(self) -> Any:
+        """The output matrix as the kernel of a dense layer."""
+        ...
+
+
 class Reading:
     """What a `CachedReader` of a causal network is made of, one with ``go_on``.
 
@@ -43,7 +55,7 @@ class Reading:
 
     Args:
         network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         blank: Id of [MASK], for a network that fills in a blank after what it has read
             (`models.families.unilm`); None for one that predicts from the last token.
 
@@ -53,8 +65,8 @@ class Reading:
 
     begin: tuple[int, ...] = ()
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any], blank: int | None = None):
-        self._network, self._logits = network, logits
+    def __init__(self, network: Any, output: Output, blank: int | None = None):
+        self._network, self._output = network, output
         self._more = {} if blank is None else {"blank": blank}
         self.longest: int = network.max_sequence_length - len(self._more)
 
@@ -63,11 +75,15 @@ class Reading:
         ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
         return [*self._read(ids, mask, [])]
 
-    def step(self, token_ids: Any, seen: Any, at: Any, cache: Any) -> list[Any]:
+    def kernel(self) -> Any:
+        """The output matrix as `step` multiplies with it: once laid out, many times read."""
+        return self._output.kernel()
+
+    def step(self, token_ids: Any, seen: Any, at: Any, kernel: Any, cache: Any) -> list[Any]:
         """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
         ids, mask = _by_text(token_ids, seen)
         past = unstacked(cache, self._network.num_layers)
-        logits, new = self._read(ids, mask, past, ops.shape(seen)[1])
+        logits, new = self._read(ids, mask, past, ops.shape(seen)[1], kernel)
         return [logits, written(cache, new, at, after=logits)]
 
     def moved(self, prompts: Any, places: Any, cache: Any) -> list[Any]:
@@ -75,16 +91,27 @@ class Reading:
         return [moved(cache, prompts, places)]
 
     def _read(
-        self, token_ids: Any, mask: Any, past: Sequence[Past], texts: Any = 1
+        self, token_ids: Any, mask: Any, past: Sequence[Past], texts: Any = 1, kernel: Any = None
     ) -> tuple[Any, Any]:
         """Logits after the last token, and keys and values of the tokens."""
         batch = {keys.TOKEN_IDS: token_ids, keys.PADDING_MASK: mask}
         hidden, new = self._network.go_on(batch, past, texts, **self._more)
-        return self._logits(hidden[:, -1]), stacked(new)
+        return self._logits(hidden, kernel), stacked(new)
+
+    def _logits(self, hidden: Any, kernel: Any) -> Any:
+        """Logits after the last token, (B, V)."""
+        return self._output.logits(hidden[:, -1], kernel)
 
     def signatures(self, beams: int | None = None) -> dict[str, list[Any]]:
-        """TensorFlow's signatures of the three, for all shapes, or for a number of texts."""
-        return signatures_of([_cache_spec(self._network, self._network.num_layers)], beams)
+        """TensorFlow's signatures of the four, for all shapes, or for a number of texts."""
+        cache = _cache_spec(self._network, self._network.num_layers)
+        return signatures_of(self._kernel_spec(), [cache], beams)
+
+    def _kernel_spec(self) -> Any:
+        """What TensorFlow is told of the output matrix."""
+        import tensorflow as tf
+
+        return tf.TensorSpec((None, None), self._network.compute_dtype)
 
 
 class ReadingApart(Reading):
@@ -94,12 +121,12 @@ class ReadingApart(Reading):
 
     Args:
         network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         begin: Ids with which a text begins.
     """
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]):
-        super().__init__(network, logits)
+    def __init__(self, network: Any, output: Output, begin: tuple[int, ...]):
+        super().__init__(network, output)
         self.begin = begin
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
@@ -111,13 +138,20 @@ class ReadingApart(Reading):
         return [logits, new, stacked(of_prompt), mask]
 
     def step(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, token_ids: Any, seen: Any, at: Any, cache: Any, of_prompt: Any, prompt_mask: Any
+        self,
+        token_ids: Any,
+        seen: Any,
+        at: Any,
+        kernel: Any,
+        cache: Any,
+        of_prompt: Any,
+        prompt_mask: Any,
     ) -> list[Any]:
         """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
         ids, mask = _by_text(token_ids, seen)
         past, memorised = (unstacked(x, self._num_layers) for x in (cache, of_prompt))
         texts = ops.shape(seen)[1]
-        logits, new = self._write(ids, mask, past, memorised, prompt_mask, texts)
+        logits, new = self._write(ids, mask, past, memorised, prompt_mask, texts, kernel)
         return [logits, written(cache, new, at, after=logits), of_prompt, prompt_mask]
 
     def moved(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -141,6 +175,7 @@ class ReadingApart(Reading):
         memorised: Sequence[Past],
         prompt_mask: Any,
         texts: Any = 1,
+        kernel: Any = None,
     ) -> tuple[Any, Any]:
         """Logits after the last token, and keys and values of the tokens."""
         batch = {
@@ -150,7 +185,7 @@ class ReadingApart(Reading):
             **self._places(target_mask, prompt_mask),
         }
         hidden, new = self._network.go_on(batch, past, memorised, texts)
-        return self._logits(hidden[:, -1]), stacked(new)
+        return self._logits(hidden, kernel), stacked(new)
 
     def _places(self, target_mask: Any, prompt_mask: Any) -> dict[str, Any]:
         """Where the tokens of each text stand, where not one after another from the first on."""
@@ -161,11 +196,12 @@ class ReadingApart(Reading):
         return self._network.num_decoder_layers
 
     def signatures(self, beams: int | None = None) -> dict[str, list[Any]]:
-        """TensorFlow's signatures of the three, for all shapes, or for a number of texts."""
+        """TensorFlow's signatures of the four, for all shapes, or for a number of texts."""
         import tensorflow as tf
 
         cache = _cache_spec(self._network, self._num_layers)
-        return signatures_of([cache, cache, tf.TensorSpec((None, None), tf.int32)], beams)
+        kept = [cache, cache, tf.TensorSpec((None, None), tf.int32)]
+        return signatures_of(self._kernel_spec(), kept, beams)
 
 
 def _by_text(token_ids: Any, seen: Any) -> tuple[Any, Any]:
@@ -183,14 +219,15 @@ def _cache_spec(network: Any, layers: int) -> Any:
     return tf.TensorSpec(size, network.compute_dtype)
 
 
-def signatures_of(kept: list[Any], beams: int | None) -> dict[str, list[Any]]:
-    """TensorFlow's signatures of ``start``, ``step`` and ``moved``, by that of what is kept."""
+def signatures_of(kernel: Any, kept: list[Any], beams: int | None) -> dict[str, list[Any]]:
+    """TensorFlow's signatures of the four, by those of the output matrix and of what is kept."""
     import tensorflow as tf
 
     some, each = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, None), tf.int32)
     seen, at = tf.TensorSpec((None, beams, None), tf.bool), tf.TensorSpec((), tf.int32)
     return {
         "start": [each, each],
-        "step": [tf.TensorSpec((None, beams), tf.int32), seen, at, *kept],
+        "kernel": [],
+        "step": [tf.TensorSpec((None, beams), tf.int32), seen, at, kernel, *kept],
         "moved": [some, each, *kept],
     }

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from models import features as keys
-from models.decoding.reader import ReadingApart, signatures_of
+from models.decoding.reader import Output, ReadingApart, signatures_of
 from models.keras_ops import ops
 from models.layers.cache import moved, written
 from models.layers.recurrent_decoder import Memory
 
 
-def reading_apart(
-    network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]
-) -> ReadingApart:
+def reading_apart(network: Any, output: Output, begin: tuple[int, ...]) -> ReadingApart:
     """How an encoder–decoder reads what it writes, by what it keeps.
 
     Args:
         network: The network; a recurrent one has ``num_states``.
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         begin: Ids with which a text begins.
     """
     kind = RecurrentReading if hasattr(network, "num_states") else ReadingApart
-    return kind(network, logits, begin)
+    return kind(network, output, begin)
 
 
 class RecurrentReading(ReadingApart):
@@ -35,7 +32,7 @@ class RecurrentReading(ReadingApart):
 
     Args:
         network: The network (`models.families.seq2seq`).
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         begin: Ids with which a text begins.
     """
 
@@ -47,7 +44,15 @@ class RecurrentReading(ReadingApart):
         return [logits, new, memory.keys, memory.values, mask]
 
     def step(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, token_ids: Any, seen: Any, at: Any, cache: Any, of: Any, values: Any, mask: Any
+        self,
+        token_ids: Any,
+        seen: Any,
+        at: Any,
+        kernel: Any,
+        cache: Any,
+        of: Any,
+        values: Any,
+        mask: Any,
     ) -> list[Any]:
         """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
         ids = ops.reshape(ops.convert_to_tensor(token_ids, "int32"), (-1, 1))
@@ -56,7 +61,7 @@ class RecurrentReading(ReadingApart):
         rows = ops.arange(prompts, dtype="int32")[:, None] * places + last  # (P, N)
         by_row = ops.reshape(cache, (self._network.num_states, -1, self._network.hidden_dim))
         states = ops.take(by_row, ops.reshape(rows, (-1,)), axis=1)  # (S, P · N, D)
-        logits, new = self._go_on(ids, states, Memory(of, values, ()), mask)
+        logits, new = self._go_on(ids, states, Memory(of, values, ()), mask, kernel)
         new = ops.reshape(new, (*new.shape[:1], prompts, 1, -1, new.shape[-1]))  # (S, P, 1, N, D)
         return [logits, written(cache, new, at, after=logits), of, values, mask]
 
@@ -69,18 +74,19 @@ class RecurrentReading(ReadingApart):
         return [moved(cache, prompts, places), *of_some]
 
     def _go_on(
-        self, target_ids: Any, states: Any, memory: Memory, prompt_mask: Any
+        self, target_ids: Any, states: Any, memory: Memory, prompt_mask: Any, kernel: Any = None
     ) -> tuple[Any, Any]:
         """Logits after the last token, and the states after each, (S, B, 1, N, D)."""
         batch = {keys.TARGET_IDS: target_ids, keys.PADDING_MASK: prompt_mask}
         hidden, new = self._network.go_on(batch, states, memory)
-        return self._logits(hidden[:, -1]), new[:, :, None]
+        return self._logits(hidden, kernel), new[:, :, None]
 
     def signatures(self, beams: int | None = None) -> dict[str, list[Any]]:
-        """TensorFlow's signatures of the three, for all shapes, or for a number of texts."""
+        """TensorFlow's signatures of the four, for all shapes, or for a number of texts."""
         import tensorflow as tf
 
         network = self._network
         of = [tf.TensorSpec((None, None, w)) for w in (network.key_dim, network.memory_dim)]
         states = tf.TensorSpec((network.num_states, None, 1, None, network.hidden_dim))
-        return signatures_of([states, *of, tf.TensorSpec((None, None), tf.int32)], beams)
+        kept = [states, *of, tf.TensorSpec((None, None), tf.int32)]
+        return signatures_of(self._kernel_spec(), kept, beams)

@@ -285,9 +285,9 @@ class SequenceToSequence:
     def reading(self, network: Any, scorer: Any) -> Reading:
         """How the network reads what it has written."""
         if scorer.begin:
-            return reading_apart(network, scorer.logits, scorer.begin)
+            return reading_apart(network, scorer, scorer.begin)
         blank = self.context.tokenizer.mask_id if self.fills_blanks else None
-        return Reading(network, scorer.logits, blank)
+        return Reading(network, scorer, blank)
 
     def prompting(self, network: Any, scorer: Any) -> Prompting:
         """A text, or two with a tab between them, is what a row has; its target is written."""

@@ -22,7 +22,7 @@ With a head that chooses, in place of ``serve``
 With a head that writes, in place of ``serve``
 
     ``frame((B,) text)``, or of pairs ``frame((B,) text, (B,) second text)`` → token ids and mask
-    (B, T), and whether each row was cut (B,); ``start``, ``step`` and ``moved`` as a
+    (B, T), and whether each row was cut (B,); ``start``, ``kernel``, ``step`` and ``moved`` as a
     `models.decoding.cached.CachedReader` reads
 
 With a head that reads words, texts are cut into words and windows outside (`models.served`):

@@ -40,8 +40,12 @@ class TargetScores(ScorerLayer):
     label_smoothing: float = 0.0
     pad_id: int = 0
 
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits."""
+    def logits(self, hidden: Any, kernel: Any = None) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits, with `kernel` where it is at hand."""
+        raise NotImplementedError
+
+    def kernel(self) -> Any:
+        """The output matrix, (D, V)."""
         raise NotImplementedError
 
     def token_scores(
@@ -107,9 +111,13 @@ class TargetScorer(TargetScores):
         self._output = TokenOutput(network)
         self.built = True
 
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits."""
-        return self._output.logits(hidden)
+    def logits(self, hidden: Any, kernel: Any = None) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits, with `kernel` where it is at hand."""
+        return self._output.logits(hidden, kernel)
+
+    def kernel(self) -> Any:
+        """The output matrix, (D, V)."""
+        return self._output.kernel()
 
     def token_scores(
         self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any

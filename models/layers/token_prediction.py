@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from models.layers.projection import ActivatedProjection
-from models.layers.token_scores import tied_logits, token_scores
+from models.layers.token_scores import kernel_of, tied_logits, token_scores
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,14 @@ class TokenOutput:
 
     network: Any
 
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) → (…, V) float32."""
-        table, bias, dtype, scale = self._parts()
-        return tied_logits(hidden, table, bias, dtype, scale)
+    def logits(self, hidden: Any, kernel: Any = None) -> Any:
+        """(…, D) → (…, V) float32, with `kernel` where it is at hand."""
+        return tied_logits(hidden, *self._parts(), kernel=kernel)
+
+    def kernel(self) -> Any:
+        """The output matrix as the kernel of a dense layer, (D, V)."""
+        table, _, dtype, _ = self._parts()
+        return kernel_of(table, dtype)
 
     def scores(
         self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any
@@ -99,10 +103,14 @@ class TokenPrediction(keras.layers.Layer):
         """The network's token embedding, used as the output matrix, (V, E)."""
         return self._table()
 
-    def logits(self, hidden: Any, training: bool | None = None) -> Any:
-        """(B, M, D) → (B, M, V) float32."""
+    def logits(self, hidden: Any, kernel: Any = None, *, training: bool | None = None) -> Any:
+        """(B, M, D) → (B, M, V) float32, with `kernel` where it is at hand."""
         hidden = self.norm(self.transform(hidden, training=training))  # (B, M, E)
-        return tied_logits(hidden, *self._output())
+        return tied_logits(hidden, *self._output(), kernel=kernel)
+
+    def kernel(self) -> Any:
+        """The output matrix as the kernel of a dense layer, (E, V)."""
+        return kernel_of(self.tied_embedding, self.compute_dtype)
 
     def token_scores(
         self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any

@@ -31,8 +31,18 @@ LARGEST = 2**25
 FEWEST, MOST = 256, 2048
 
 
+def kernel_of(table: Any, compute_dtype: str) -> Any:
+    """A token embedding, (V, E), as the kernel (E, V) of a dense layer, in the product's dtype."""
+    return ops.transpose(ops.cast(table, compute_dtype))
+
+
 def tied_logits(
-    hidden: Any, table: Any, bias: Any, compute_dtype: str, scale: float | None = None
+    hidden: Any,
+    table: Any,
+    bias: Any,
+    compute_dtype: str,
+    scale: float | None = None,
+    kernel: Any = None,
 ) -> Any:
     """Logits of all tokens: product with the token embedding, plus a bias.
 
@@ -42,14 +52,17 @@ def tied_logits(
         bias: (V,), or None for none.
         compute_dtype: Dtype of the product.
         scale: The network's ``output_scale``: factor on `hidden`; None for 1.
+        kernel: `kernel_of` the table, where it is at hand: the product with a few rows takes about
+            half as long as one with the table.
 
     Returns:
         (…, V) float32.
     """
     if scale is not None:
         hidden = hidden * scale
-    table = ops.cast(table, compute_dtype)
-    logits = ops.matmul(ops.cast(hidden, compute_dtype), ops.transpose(table))
+    if kernel is None:
+        kernel = kernel_of(table, compute_dtype)
+    logits = ops.matmul(ops.cast(hidden, compute_dtype), kernel)
     logits = ops.cast(logits, "float32")
     return logits if bias is None else logits + bias
 

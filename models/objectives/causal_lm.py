@@ -120,7 +120,7 @@ class CausalLM(Windows):
 
     def prompting(self, network: Any, scorer: Any) -> Prompting:
         """A text goes on, up to the end of its document."""
-        return going_on(Reading(network, scorer.logits), self.context.tokenizer, ends=True)
+        return going_on(Reading(network, scorer), self.context.tokenizer, ends=True)
 
 
 class _CausalLMScorer(ScorerLayer):
@@ -131,9 +131,13 @@ class _CausalLMScorer(ScorerLayer):
         self._output = TokenOutput(network)
         self.built = True
 
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits."""
-        return self._output.logits(hidden)
+    def logits(self, hidden: Any, kernel: Any = None) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits, with `kernel` where it is at hand."""
+        return self._output.logits(hidden, kernel)
+
+    def kernel(self) -> Any:
+        """The output matrix, (D, V)."""
+        return self._output.kernel()
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""

@@ -164,7 +164,7 @@ class MaskedSeq2Seq(Windows):
             return [*prompt[1:first], *tokens, *prompt[first + len(tokens) : -1]]
 
         return Prompting(
-            reading=FragmentReading(network, scorer.logits, mask_id),
+            reading=FragmentReading(network, scorer, mask_id),
             prompt=prompt,
             never=tokenizer.special_ids,
             whole=whole,

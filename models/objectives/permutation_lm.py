@@ -30,7 +30,7 @@ from models.inputs import noise
 from models.inputs.segments import empty_rows, room_for
 from models.inputs.stream import Stream, Streams
 from models.layers.scorer import Scored, ScorerLayer
-from models.layers.token_scores import tied_logits, token_scores
+from models.layers.token_scores import kernel_of, tied_logits, token_scores
 from models.protocols import Batch, Context, Index, TokenisedCorpus
 
 NEEDS = ("two_streams",)
@@ -194,7 +194,7 @@ class PermutationLM:
 
     def prompting(self, network: Any, scorer: Any) -> Prompting:
         """A text goes on, in the order of reading; no special token was ever predicted."""
-        return going_on(Reading(network, scorer.logits), self.context.tokenizer)
+        return going_on(Reading(network, scorer), self.context.tokenizer)
 
 
 def _special(token: int) -> tuple[np.ndarray, np.ndarray]:
@@ -241,9 +241,14 @@ class _PermutationLMScorer(ScorerLayer):
         """The network's token embedding, used as the output matrix, (V, D)."""
         return self._table()
 
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) states of the second stream → (…, V) float32 logits."""
-        return tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
+    def logits(self, hidden: Any, kernel: Any = None) -> Any:
+        """(…, D) states of the second stream → (…, V) float32, with `kernel` where at hand."""
+        table, bias, dtype = self.tied_embedding, self.output_bias, self.compute_dtype
+        return tied_logits(hidden, table, bias, dtype, kernel=kernel)
+
+    def kernel(self) -> Any:
+        """The output matrix, (D, V)."""
+        return kernel_of(self.tied_embedding, self.compute_dtype)
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy of the predicted tokens, and their logits (B, M, V)."""

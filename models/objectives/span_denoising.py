@@ -169,7 +169,7 @@ class SpanDenoising:
             return [tokenizer.cls_id, *joined(parts, sentinels[:blanks]), tokenizer.sep_id]
 
         return Prompting(
-            reading=reading_apart(network, scorer.logits, scorer.begin),
+            reading=reading_apart(network, scorer, scorer.begin),
             prompt=prompt,
             never={*tokenizer.special_ids} - {tokenizer.sep_id, *sentinels},
             whole=lambda prompt, tokens: filled(prompt[1:-1], tokens, sentinels),

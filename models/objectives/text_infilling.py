@@ -196,7 +196,7 @@ class TextInfilling(Windows):
             return [tokenizer.cls_id, *joined(parts, blanks), tokenizer.sep_id]
 
         return Prompting(
-            reading=reading_apart(network, scorer.logits, scorer.begin),
+            reading=reading_apart(network, scorer, scorer.begin),
             prompt=prompt,
             never={*tokenizer.special_ids} - {tokenizer.sep_id},
             whole=lambda _, tokens: tokens,

@@ -229,7 +229,7 @@ class UnifiedLM:
                 " sequence_to_sequence"
             )
         tokenizer = self.context.tokenizer
-        reading = Reading(network, scorer.tokens.logits, tokenizer.mask_id)
+        reading = Reading(network, scorer.tokens, tokenizer.mask_id)
         return going_on(reading, tokenizer, closed=True)
 
 

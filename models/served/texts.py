@@ -27,7 +27,7 @@ def predict_texts(
     Args:
         columns: One list of texts, or two for pairs.
         loaded: The loaded graph, with ``frame``, from texts to token ids and mask (B, T) and
-            whether each was cut (B,), and ``start``, ``step`` and ``moved`` of a `CachedReader`.
+            whether each was cut (B,), and the four functions of a `CachedReader`.
         head: ``longest``, ``generation``, the ids ``begin`` and ``stop``,
             ``never`` and ``pad``, the ``pieces`` of all ids, which are ``bytes`` or words, and the
             ``known_prefixes``.
@@ -77,7 +77,7 @@ def _written(
         return []
     settings = Generation(**head["generation"])
     # A reader of its own for each call: calls may come at the same time.
-    functions = loaded.start, loaded.step, loaded.moved
+    functions = loaded.start, loaded.kernel, loaded.step, loaded.moved
     reader = CachedReader(head["longest"], *functions, head["begin"], settings.beams)
     answers = []
     for first in range(0, len(columns[0]), AT_ONCE):

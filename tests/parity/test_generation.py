@@ -31,10 +31,10 @@ def of(request):
     folder = GENERATION / request.param
     network = read_checkpoint(folder).build()
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    reading = Reading(network, TokenOutput(network).logits)
+    reading = Reading(network, TokenOutput(network))
     if config.get("is_encoder_decoder"):
         begin = (config["decoder_start_token_id"],)
-        reading = ReadingApart(network, TokenOutput(network).logits, begin)
+        reading = ReadingApart(network, TokenOutput(network), begin)
     with np.load(folder / "generated.npz") as numbers:
         return cached_reader(reading), dict(numbers)
 

@@ -12,7 +12,7 @@ import numpy as np
 from models import catalogue
 from models.decoding.generate import generate
 from models.decoding.likelihood import Likelihood
-from models.decoding.reader import Reading, cached_reader
+from models.decoding.reader import Output, Reading, cached_reader
 from models.decoding.settings import Generation
 from models.evaluation.few_shot.draws import drawn
 from models.evaluation.few_shot.prompts import Prompt, Style, fitted, tokenised
@@ -76,7 +76,7 @@ class Asker:
 
     Args:
         network: The network.
-        logits: (…, D) last hidden states → (…, V) logits.
+        output: What predicts tokens from its last states.
         tokenizer: Its tokenizer.
         longest: Tokens that it reads: no more than it was trained on.
         style: What prompts look like.
@@ -86,7 +86,7 @@ class Asker:
     def __init__(
         self,
         network: Any,
-        logits: Any,
+        output: Output,
         tokenizer: Tokenizer,
         longest: int,
         style: Style,
@@ -96,10 +96,10 @@ class Asker:
         self._style, self._protocol = style, protocol
         self._writes = protocol.score == FREE_FORM
         if self._writes:
-            self._reader = cached_reader(Reading(network, logits), protocol.beams)
+            self._reader = cached_reader(Reading(network, output), protocol.beams)
             self._reader.longest = longest
         else:
-            self._likelihood = Likelihood(network, logits, tokenizer.pad_id)
+            self._likelihood = Likelihood(network, output, tokenizer.pad_id)
 
     def answers(
         self, rows: Sequence[WrittenRow], numbers: Sequence[int], pool: Sequence[WrittenRow], k: int
@@ -221,4 +221,4 @@ def asker(
     learned = next((name for name in able if head_file(folder, name).exists()), able[0])
     scorer = stage.scorer(learned, stage.objective(learned, folders))
     longest = stage.context.sequence_length
-    return Asker(stage.network, scorer.logits, tokenizer, longest, style, protocol)
+    return Asker(stage.network, scorer, tokenizer, longest, style, protocol)

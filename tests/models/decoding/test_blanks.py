@@ -12,6 +12,7 @@ from models.decoding import cached
 from models.decoding.generate import generate
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.settings import Generation
+from models.layers.token_prediction import TokenOutput
 from models.modes import Mode
 from tests.conformance.parts import VOCABULARY_SIZE, network
 
@@ -82,7 +83,7 @@ def made() -> Any:
 
 @pytest.fixture(scope="module")
 def reader(made) -> Any:
-    return cached_reader(Reading(made, lambda hidden: logits(made, hidden), blank=MASK))
+    return cached_reader(Reading(made, TokenOutput(made), blank=MASK))
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from models import catalogue
 from models.decoding import likelihood
 from models.decoding.likelihood import Likelihood
+from models.layers.token_prediction import TokenOutput
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
 
 GENERATING = [f for f in FAMILIES if {"generation", "causal"} <= catalogue.provided(f)]
@@ -34,11 +35,7 @@ def test_every_token_of_every_answer(family, monkeypatch):
     rng, made = np.random.default_rng(3), network(family, seed=5)
     contexts = texts(rng, LENGTHS)
     answers = [texts(rng, lengths) for lengths in ((1, 4), (2,), (1, 1, 1), (6, 1, 3), (1,))]
-
-    def logits(hidden):
-        return keras.ops.matmul(hidden, keras.ops.transpose(made.token_embedding.embeddings))
-
-    score = Likelihood(made, logits, pad_id=0)
+    score = Likelihood(made, TokenOutput(made), pad_id=0)
     together = score(contexts, answers)
     monkeypatch.setattr(likelihood, "TOGETHER", 2)
     monkeypatch.setattr(likelihood, "MOST", 1)

@@ -11,6 +11,7 @@ import pytest
 from models.decoding import cached
 from models.decoding.fragment import FragmentReading
 from models.decoding.reader import Reading, cached_reader
+from models.layers.token_prediction import TokenOutput
 from tests.conformance.parts import VOCABULARY_SIZE, network
 
 MASK = 4
@@ -74,11 +75,8 @@ def of_mass(made: Any, prompt: np.ndarray, new: list[int]) -> np.ndarray:
 def test_token_by_token_with_padding_on_the_left_and_texts_that_fork(family, whole, monkeypatch):
     monkeypatch.setattr(cached, "ROOM", 2)
     made, (ids, mask, rows) = lively(family), prompts()
-
-    def predict(hidden: Any) -> Any:
-        return logits(made, hidden)
-
-    kind = FragmentReading(made, predict, MASK) if family == "mass" else Reading(made, predict)
+    output = TokenOutput(made)
+    kind = FragmentReading(made, output, MASK) if family == "mass" else Reading(made, output)
     reader, rng = cached_reader(kind), np.random.default_rng(2)
     found, texts = reader.start(ids, mask), [(row, []) for row in rows]
     for going in ([0, 1, 2, 3], [0, 1, 2, 3], [3, 1, 1, 0], [3, 2, 1], [0, 1, 2, 2], []):

@@ -12,6 +12,7 @@ from models.decoding.generate import generate
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
+from models.layers.token_prediction import TokenOutput
 from models.protocols import Capability
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network, shallow
 
@@ -36,13 +37,8 @@ def read(made):
 
 def reader(made, beams=None):
     if Capability.ENCODER_DECODER in made.provides:
-        return cached_reader(reading_apart(made, lambda hidden: logits(made, hidden), BEGIN), beams)
-    return cached_reader(Reading(made, lambda hidden: logits(made, hidden)), beams)
-
-
-def logits(made, hidden):
-    hidden = hidden * getattr(made, "output_scale", 1.0)
-    return keras.ops.matmul(hidden, keras.ops.transpose(made.token_embedding.embeddings))
+        return cached_reader(reading_apart(made, TokenOutput(made), BEGIN), beams)
+    return cached_reader(Reading(made, TokenOutput(made)), beams)
 
 
 def texts(count: int, length: int, seed: int = 0) -> np.ndarray:
@@ -58,7 +54,8 @@ def whole(made, ids: np.ndarray, mask: np.ndarray, new: np.ndarray) -> np.ndarra
     else:
         batch["token_ids"] = np.concatenate([ids, new], axis=1)
         batch["padding_mask"] = np.concatenate([mask, np.ones_like(new)], axis=1)
-    return keras.ops.convert_to_numpy(logits(made, made(batch)["sequence_output"][:, -1]))
+    last = made(batch)["sequence_output"][:, -1]
+    return keras.ops.convert_to_numpy(TokenOutput(made).logits(last))
 
 
 def test_token_by_token_equals_one_reading_with_padding_on_the_left(made, read):

@@ -20,6 +20,7 @@ from models.heads.sequence_to_sequence import SequenceToSequence
 from models.inputs.batches import batches
 from models.layers import recurrent, recurrent_decoder
 from models.layers.attention_weights import alignment_weights
+from models.layers.token_prediction import TokenOutput
 from models.protocols import Context
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
@@ -238,7 +239,7 @@ def test_what_attended_mask_hides_is_not_attended_to():
 def test_token_by_token_equals_one_reading_in_texts_that_part(kind):
     made, batch = network(**KINDS[kind]), rows()
     text = {key: batch[key] for key in ("token_ids", "padding_mask")}
-    reading = reading_apart(made, lambda hidden: hidden, (3,))
+    reading = reading_apart(made, TokenOutput(made), (3,))
     assert type(reading) is RecurrentReading
     read = cached_reader(reading)
     read.start(*text.values())
@@ -249,7 +250,7 @@ def test_token_by_token_equals_one_reading_in_texts_that_part(kind):
         text = {key: value[picked] for key, value in text.items()}
         found = read.step(np.array(picked), new[:, -1])
         whole = states(made, text | {"target_ids": new.astype("int32")})[:, -1]
-        np.testing.assert_allclose(found, whole, atol=1e-5)
+        np.testing.assert_allclose(found, TokenOutput(made).logits(whole), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from models.evaluation.few_shot.protocol import Asker, Protocol
 from models.evaluation.few_shot.rules import ROUNDING, RULES, best
 from models.evaluation.few_shot.template import Template
 from models.evaluation.few_shot.wording import Wording
+from models.layers.token_prediction import TokenOutput
 from tests.conformance.parts import network
 from tests.models.evaluation.few_shot.rigged import rigged
 from tests.models.memory_corpus import PlainTokenizer
@@ -44,14 +45,10 @@ TRUE = [row.label for row in ASKED]
 
 def asker(made: Any = None, style: dict | None = None, **protocol: Any) -> Asker:
     made = made or rigged(SIZE, LENGTH)
-
-    def logits(hidden):
-        return keras.ops.matmul(hidden, keras.ops.transpose(made.token_embedding.embeddings))
-
     wording = Wording("label", LABELS, WORDS)
     looks = Style(Template("{text} {answer}"), wording, separator=SEPARATOR, **(style or {}))
     said = {"score": "per_token", "neutral": "50 ", "answer_length": 3, "seed": 4, **protocol}
-    return Asker(made, logits, TOKENIZER, LENGTH, looks, Protocol(**said))
+    return Asker(made, TokenOutput(made), TOKENIZER, LENGTH, looks, Protocol(**said))
 
 
 def right(said: list[str]) -> float:
