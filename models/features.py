@@ -70,6 +70,9 @@ MATCH_LABELS = "image_text_match_labels"  # (B,) int32, 1 where the picture is t
 ANSWER_LABELS = "image_question_answering_labels"  # (B,) int32, answers; -1 before `examples`
 ANSWER_WEIGHTS = "image_question_answering_weights"  # (B,) float32, loss weights: 0 for no answer
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
+# + objective/score: weight of one of its losses in the whole batch, (), divided by the number of
+# micro-batches. An extra input of these; the name sorts after all features.
+WHOLE = "whole_weight/"
 
 # As wide in all of a dataset's batches.
 FIXED_SHAPES = (

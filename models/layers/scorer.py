@@ -37,3 +37,20 @@ class ScorerLayer(keras.layers.Layer):
             return weights
         rows = batch[keys.ROW_WEIGHTS]
         return weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+
+    def mean_beside(self, batch: dict, score: str, of_score: tuple[Any, Any], weight: Any) -> Any:
+        """What adds the mean of another score to the mean of the loss: that mean times `weight`.
+
+        Both means are over the whole batch. A micro-batch has an uneven share of either weight, or
+        none, so that a mean of its own would count too much or too little.
+
+        Args:
+            batch: The batch.
+            score: Name of the other score, which the scorer returns by itself, too.
+            of_score: Its sum and weight.
+            weight: That of the loss.
+        """
+        total, count = of_score
+        count = batch.get(f"{keys.WHOLE}{self.name}/{score}", count)
+        weight = batch.get(f"{keys.WHOLE}{self.name}/loss", weight)
+        return weight * ops.divide_no_nan(total, count)

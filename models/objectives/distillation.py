@@ -220,8 +220,7 @@ class _DistillationScorer(ScorerLayer):
         if self.cosine_weight:
             states = ops.normalize(outputs[keys.SEQUENCE_OUTPUT], axis=-1)
             apart = 1.0 - ops.sum(states * ops.normalize(taught, axis=-1), axis=-1)  # (B, T)
-            distance, tokens = ops.sum(apart * real), ops.sum(real)
-            scores["cosine_loss"] = (distance, tokens)
-            mean = ops.divide_no_nan(distance, tokens)
-            total = total + self.cosine_weight * count * mean
+            scores["cosine_loss"] = (ops.sum(apart * real), ops.sum(real))
+            more = self.mean_beside(batch, "cosine_loss", scores["cosine_loss"], count)
+            total = total + self.cosine_weight * more
         return {"loss": (total, count), **scores}, {}

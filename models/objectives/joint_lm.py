@@ -126,9 +126,9 @@ class _JointLMScorer(ScorerLayer):
             training,
         )
         nats, count = of_source["loss"]
-        mean = ops.divide_no_nan(*of_target["loss"])
+        more = self.mean_beside(batch, "target_loss", of_target["loss"], count)
         return {
-            "loss": (nats + count * mean, count),
+            "loss": (nats + more, count),
             "source_loss": of_source["loss"],
             "target_loss": of_target["loss"],
         }, {SOURCE_LOGITS: self.source_logits(states)}

@@ -187,8 +187,8 @@ class _ReplacedTokenScorer(ScorerLayer):
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Both losses and ``loss``, their weighted sum per token that the network is scored on.
 
-        Over batches (or micro-batches) of uneven size, the generator's part of ``loss`` is
-        therefore weighted by these tokens; ``generator_loss`` is its exact mean.
+        Over batches of uneven size, the generator's part of ``loss`` is therefore weighted by
+        these tokens; ``generator_loss`` is its exact mean.
         """
         states = outputs[keys.SEQUENCE_OUTPUT]
         scores = logits = None
@@ -217,12 +217,13 @@ class _ReplacedTokenScorer(ScorerLayer):
             found = cross_entropy(logits, original, weights)
             if self.copies:
                 found = {**found, "loss": _copied(logits, scores, shown, original, weights)}
-        (total, count), (filled, gaps) = found["loss"], made["loss"]
+        total, count = found["loss"]
+        more = self.mean_beside(batch, "generator_loss", made["loss"], count)
         return {
             **found,
-            "loss": (self.network_weight * total + count * ops.divide_no_nan(filled, gaps), count),
+            "loss": (self.network_weight * total + more, count),
             "network_loss": (total, count),
-            "generator_loss": (filled, gaps),
+            "generator_loss": made["loss"],
             "generator_accuracy": made["accuracy"],
         }, predictions
 

@@ -29,7 +29,6 @@ from models.inputs import noise
 from models.inputs.mask_token import check_mask
 from models.inputs.pairs import PAIR, Relation, lengths_of, pack
 from models.inputs.segments import Chance, empty_rows, room_for, several_documents, write_row
-from models.keras_ops import ops
 from models.layers.masked_tokens import MaskedTokens
 from models.layers.pooled_classifier import PooledClassifier
 from models.layers.scorer import Scored, ScorerLayer
@@ -267,10 +266,11 @@ class _UnifiedLMScorer(ScorerLayer):
         predictions = {**predictions, **logits}
         if not scores or not told:
             return scores, predictions
-        (nats, tokens), (more, pairs) = scores["loss"], told["loss"]
+        nats, tokens = scores["loss"]
+        of_pairs = self.mean_beside(batch, "next_sentence_loss", told["loss"], tokens)
         return {
             **scores,
-            "loss": (nats + tokens * ops.divide_no_nan(more, pairs), tokens),
+            "loss": (nats + of_pairs, tokens),
             "token_loss": (nats, tokens),
             **{f"next_sentence_{name}": pair for name, pair in told.items()},
         }, predictions

@@ -30,9 +30,6 @@ from models.training.traced_model import TracedModel
 
 LOSS = "loss"
 R_DROP = "r_drop"  # in the place of an objective: how far two predictions of the head are apart
-# + objective: the whole batch's loss weight divided by its number of micro-batches. Passed as an
-# extra input; the name sorts after all features.
-WHOLE = "whole_weight/"
 
 
 def memory_of(network: Any, *, evaluating: bool = False) -> Mapping[str, tuple[int, ...]]:
@@ -174,7 +171,7 @@ class StageModel(TracedModel):
             if LOSS not in y_pred.get(name, ()):
                 continue
             score, weight = y_pred[name][LOSS]
-            weight = (x or {}).get(WHOLE + name, weight)
+            weight = (x or {}).get(f"{keys.WHOLE}{name}/{LOSS}", weight)
             total = total + self.factors[name] * ops.divide_no_nan(score, weight)
         return total
 
@@ -200,11 +197,16 @@ def _kept(variable: Any, batch: Mapping[str, Any]) -> Any:
 
 def _twice(batch: Mapping[str, Any]) -> dict[str, Any]:
     """Every row of a batch twice: (B, …) → (2B, …), without the copy for other objectives."""
-    return {
+    return _whole_of(batch) | {
         key: ops.concatenate([value, value])
         for key, value in batch.items()
-        if not key.startswith((keys.COPY, WHOLE))
+        if not key.startswith((keys.COPY, keys.WHOLE))
     }
+
+
+def _whole_of(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The weights of losses in the whole batch, of which this is a micro-batch; else nothing."""
+    return {key: value for key, value in batch.items() if key.startswith(keys.WHOLE)}
 
 
 def _halves(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -223,13 +225,15 @@ def _copy_of(batch: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in batch.items()
         if key.startswith(keys.COPY)
     }
-    if len(copied[keys.TOKEN_IDS].shape) == 2:
-        return copied
-    return {key: ops.reshape(value, (-1, *ops.shape(value)[2:])) for key, value in copied.items()}
+    if len(copied[keys.TOKEN_IDS].shape) > 2:
+        copied = {
+            key: ops.reshape(value, (-1, *ops.shape(value)[2:])) for key, value in copied.items()
+        }
+    return _whole_of(batch) | copied
 
 
 class LossWeights(TracedModel):
-    """The loss weights of a batch, {objective: ()}, without running the network.
+    """The loss weights of a batch, {objective/score: ()}, without running the network.
 
     Loss weights depend on targets only, not on predictions, so the compiler prunes the network from
     the graph.
@@ -243,14 +247,19 @@ class LossWeights(TracedModel):
         self.model = model
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
-        """Sums of loss weights."""
+        """Sums of loss weights, of the parts of a loss that is a sum of means, too."""
         scores, _ = self.model.outputs(batch, twice=True)
-        return {name: found[LOSS][1] for name, found in scores.items() if LOSS in found}
+        return {
+            f"{name}/{score}": weight
+            for name, found in scores.items()
+            for score, (_, weight) in found.items()
+            if score.endswith(LOSS)
+        }
 
     def parts(self, batch: Mapping[str, np.ndarray], count: int) -> Iterator[dict[str, np.ndarray]]:
-        """Split a batch by rows into `count` equal parts, each with its loss weight (`WHOLE`)."""
+        """Split a batch by rows into `count` equal parts, each with its loss weights (`WHOLE`)."""
         whole = {
-            WHOLE + name: np.asarray(weight / count, np.float32)
+            keys.WHOLE + name: np.asarray(weight / count, np.float32)
             for name, weight in self.predict_on_batch(dict(batch)).items()
         }
         rows = len(next(iter(batch.values()))) // count

@@ -252,11 +252,22 @@ def test_it_learns(tmp_path):
     assert heldout["loss"] < np.log(205) - 0.5  # a random network's is about the logarithm of V
 
 
-def test_parts_of_a_batch_add_up_to_the_batch(tmp_path):
+@pytest.mark.parametrize(
+    ("family", "objectives", "divided"),
+    [
+        ("bert", {"masked_lm": {}, "next_sentence": {}}, (2, 4)),
+        # A loss that is the sum of two means: some parts have no pair to classify.
+        ("unilm", {"unified_lm": {}}, (4,)),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, dict) else None,
+)
+def test_parts_of_a_batch_add_up_to_the_batch(tmp_path, family, objectives, divided):
     """However uneven: windows with separators have fewer positions to predict, NSP one a row."""
     outcomes = []
-    for parts in (1, 2, 4):
+    for parts in (1, *divided):
         job = pretraining(
+            family=family,
+            objectives=objectives,
             micro_batches=parts,
             network=ONE_LAYER | STILL,
             phases=[Phase(32)],
