@@ -52,6 +52,7 @@ ALONE = True
 WRITES = True
 # Held-out loss is measured with [MASK] only, as that of masked_lm: tokens that stay can be copied.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}
+PREDICTS_ENDS = "all"  # a fragment holds them as often as any token
 
 
 class MaskedSeq2Seq(Windows):

@@ -33,7 +33,12 @@ def test_nats_of_tokens_are_spread_over_the_held_out_text():
 
 @pytest.mark.parametrize(
     ("objective", "predicted"),
-    [("masked_lm", 30), ("bidirectional_lm", 30 + 2), ("causal_lm", 30 + 3)],
+    [
+        ("masked_lm", 30),
+        ("bidirectional_lm", 30 + 2),
+        ("causal_lm", 30 + 3),
+        ("masked_seq2seq", 30 + 3),
+    ],
 )
 def test_nats_of_the_ends_of_documents_count_but_they_are_no_characters(
     tmp_path: Path, objective: str, predicted: int
