@@ -325,6 +325,8 @@ class _Resolution:
         """Check that there is a sentinel for each span that an objective hides in a row."""
         if self.ledger.faults:  # a setting may be of another type
             return
+        lengths = [stage.sequence_length for stage in stages if stage.head is None]
+        shortest = min(lengths, default=0)  # at which all stages' held-out loss is measured
         for stage in stages:
             length = max(phase.sequence_length for phase in stage.phases)
             sentinels = (stage.tokenizer or tokenizer).sentinels
@@ -332,15 +334,22 @@ class _Resolution:
                 parts = catalogue.literals("objectives", name, self.ledger.folders)
                 if "HIDES_SPANS" not in parts:
                     continue
-                rate, mean_length = (settings[each] for each in parts["HIDES_SPANS"])
-                needed = longest_text(length - 2, rate, mean_length).spans
-                if needed > sentinels:
-                    self.ledger.fault(
-                        f"stages[{stage.index}].objectives.{name}",
-                        f"a row of {length} tokens has {needed} hidden spans, but the tokenizer has"
-                        f" {sentinels} sentinels; say"
-                        f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
-                    )
+                # A stage that is selected or stopped is measured as it trains.
+                own = length if stage.select or stage.stop else shortest
+                for rows, hides, why in (
+                    (length, settings, ""),
+                    (own, settings | parts.get("MEASURED", {}), ", as held-out text is measured,"),
+                ):
+                    rate, mean_length = (hides[each] for each in parts["HIDES_SPANS"])
+                    needed = longest_text(rows - 2, rate, mean_length).spans
+                    if needed > sentinels:
+                        self.ledger.fault(
+                            f"stages[{stage.index}].objectives.{name}",
+                            f"a row of {rows} tokens has{why} {needed} hidden spans, but the"
+                            f" tokenizer has {sentinels} sentinels; say"
+                            f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
+                        )
+                        break
 
     def _scheme(self, name: str) -> dict[str, Any]:
         """What the file of a tokenizer's scheme says of it."""

@@ -38,7 +38,7 @@ PREPARES = True
 ALONE = True
 WRITES = True
 # Held-out loss is that of the hidden tokens: which sentinel comes next is known without the text.
-MEASURED = {"scored": "hidden"}
+MEASURED = {"rate": 0.15, "mean_length": 3.0, "scored": "hidden"}
 CONTINUES = True
 SCORED = ("all", "hidden")
 HIDES_SPANS = ("rate", "mean_length")

@@ -597,11 +597,12 @@ def test_a_scheme_without_a_file_is_refused(edit):
     assert "tokenizer.scheme: 'word_piece' is not a scheme of tokenizers; did you mean 'w" in said
 
 
-def writing(tmp_path: Path, tokenizer: str, length: int) -> Path:
+def writing(tmp_path: Path, tokenizer: str, length: int, settings: str = "") -> Path:
     file = tmp_path / "writing.yaml"
     file.write_text(
         f"name: writing\nfamily: t5\nsize: v1.1-small\ntokenizer: {tokenizer}\nstages:\n"
-        "  - {stage: general, corpora: {general_text: 1.0}, objectives: {span_denoising: {}},"
+        "  - {stage: general, corpora: {general_text: 1.0}, objectives: {span_denoising:"
+        f" {{{settings}}}}},"
         f" sequence_length: {length}}}\n",
         "utf-8",
     )
@@ -616,6 +617,14 @@ def test_a_recipe_with_fewer_sentinels_than_hidden_spans_is_refused_with_the_num
     resolved = resolve(load_recipe(writing(tmp_path, "{sentinels: 28}", 512)), SOURCES)
     assert resolved.tokenizer.sentinels == 28
     assert as_recipe(resolved)["tokenizer"]["sentinels"] == 28
+
+
+def test_sentinels_are_as_many_as_held_out_text_needs_where_training_needs_fewer(tmp_path):
+    longer = {"length": 512, "settings": "mean_length: 10.0"}  # 9 spans
+    said = fault(writing(tmp_path, "{sentinels: 9}", **longer))
+    assert "a row of 512 tokens has, as held-out text is measured, 28 hidden spans" in said
+    assert "the tokenizer has 9 sentinels; say `tokenizer: {sentinels: 28}`" in said
+    resolve(load_recipe(writing(tmp_path, "{sentinels: 28}", **longer)), SOURCES)
 
 
 def test_sentinels_leave_room_for_the_bytes(tmp_path):
