@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fourstage.errors import ContractViolation
 from models.catalogue import TRIGRAM_SHARE, literals
 from models.evaluation.resampling import ratio_error
 from models.evaluation.trigram import mixed_losses
@@ -47,6 +48,8 @@ class HeldOut:
 
     Attributes:
         feeds: {source: its batches}.
+        left_out: {source: why it has none}, of text that the objective finds no row in, such as
+            single sentences for one that reads two after each other.
     """
 
     def __init__(
@@ -77,19 +80,21 @@ class HeldOut:
         )
         measured = literals("objectives", name, folders).get("MEASURED", {})
         objective = build_objectives({name: measured}, None, context, folders)[name]
-        self.feeds = {
-            source: batches(
-                {source: (corpus, 1.0)},
-                [objective],
-                context,
-                BATCH_SIZE,
-                SEED,
-                once=True,
-                task=task,
-                in_lanes=remembers,
-            )
-            for source, corpus in corpora.items()
-        }
+        self.feeds, self.left_out = {}, {}
+        for source, corpus in corpora.items():
+            try:
+                self.feeds[source] = batches(
+                    {source: (corpus, 1.0)},
+                    [objective],
+                    context,
+                    BATCH_SIZE,
+                    SEED,
+                    once=True,
+                    task=task,
+                    in_lanes=remembers,
+                )
+            except ContractViolation as error:
+                self.left_out[source] = str(error)
         self._network, self._scorer, self._remembers = network, scorer, remembers
         self._models: dict[Any, StageModel] = {}  # by the names and shapes of what they read
 
@@ -97,7 +102,7 @@ class HeldOut:
         """{source: {"loss": nats per predicted token, "accuracy": 0-1, "error": standard error}}.
 
         The standard error is that of the loss over batches; it is absent if there is only one. A
-        corpus that asks nothing of the objective has no entry.
+        corpus that asks nothing of the objective has no entry, nor has one that is left out.
 
         Args:
             go_on: Called after each batch; may raise to stop.
@@ -157,6 +162,7 @@ def heldout_losses(
     rows: int = ROWS,
     folders: Sequence[Path] = (),
     counted: Mapping[str, TokenisedCorpus] | None = None,
+    left_out: dict[str, str] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Held-out loss of a finished stage on each corpus, in float32.
 
@@ -173,6 +179,7 @@ def heldout_losses(
         folders: Project folders, searched first.
         counted: {source: training documents} of a stage whose probabilities are mixed with those of
             a trigram (`models.evaluation.trigram`), of this stage and of those before it.
+        left_out: Gets {source: why} of the corpora that could not be measured.
 
     Raises:
         RecipeError: The stage has no such head.
@@ -195,6 +202,8 @@ def heldout_losses(
         task=stage.config.get("tasks", {}).get(objective, 0),
         answers=stage.context.answers,
     )
+    if left_out is not None:
+        left_out |= measured.left_out
     if not counted:
         return measured.losses()
     windows = {source: measured.batches(source) for source in measured.feeds}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fourstage.errors import RecipeError
+from fourstage.errors import ContractViolation, RecipeError
 from models.catalogue import answers_of, measured_by
 from models.evaluation.heldout import HeldOut
 from models.evaluation.predict import RowPredictor
@@ -115,6 +115,9 @@ def _by_loss(
         task=tasks.get(name, 0),
         answers=context.answers,
     )
+
+    if not heldout.feeds:
+        raise ContractViolation("; ".join(heldout.left_out.values()))
 
     def measure(go_on: Callable[[], None]) -> float:
         losses = [found["loss"] for found in heldout.losses(go_on).values()]

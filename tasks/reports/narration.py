@@ -293,9 +293,10 @@ def _result(artifact: Artifact) -> str:
                 f"{name} {value:.2f}" + (f" ± {errors[name]:.2f}" if name in errors else "")
                 for name, value in losses.items()
             ]
+            said = [f"{name} not ({why})" for name, why in facts.get("not_measured", {}).items()]
             if not told and (metric := facts.get("task_metric")):
-                return f"{metric['name']} {metric['value']:.4f}"
-            return "loss " + ", ".join(told)
+                return "; ".join([f"{metric['name']} {metric['value']:.4f}", *said])
+            return "; ".join(["loss " + ", ".join(told), *said])
         case "baseline":
             of = facts.get("features", "").replace("both", "words and characters")
             called = names(facts["answers"])[0] + (f" of {of}" if of else "")

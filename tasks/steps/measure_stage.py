@@ -51,6 +51,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         and (texts := documents(artifact, tokenizer, family, folders, HELDOUT)).num_tokens
     }
     losses: Mapping[str, Mapping[str, float]] = {}
+    left_out: dict[str, str] = {}
     if heldout:
         losses = heldout_losses(
             stage.folder,
@@ -63,6 +64,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
                 name: documents(tokens[name], tokenizer, family, folders)
                 for name in settings.get("counted", ())
             },
+            left_out=left_out,
         )
     _show_regions(stage.folder, tokenizer, tokens, folder, folders)
     loss = {name: scores["loss"] for name, scores in losses.items()}
@@ -74,6 +76,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         "heldout_accuracy": {
             name: scores["accuracy"] for name, scores in losses.items() if "accuracy" in scores
         },
+        **({"not_measured": left_out} if left_out else {}),
     }
     rows = step.inputs.get(PROBED, tokens.get(settings["dataset"]))
     if rows is not None and len(dev := TokenisedRows(rows.path(ROWS), "dev")):

@@ -15,11 +15,21 @@ from models.evaluation.marked_words import Occurrence, WordInContext
 from models.evaluation.predict import predict
 from models.evaluation.probe import probe
 from models.evaluation.word_in_context import word_in_context
+from models.families.unilm import Unilm
+from models.objectives.unified_lm import UnifiedLM
+from models.protocols import Context
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.trained_stage import load_stage
-from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
+from tests.models.training.memory import (
+    ONE_LAYER,
+    Corpus,
+    Rows,
+    finetuning,
+    pretraining,
+    tokenizer,
+)
 from tests.untraced import untraced
 
 
@@ -44,6 +54,18 @@ def test_heldout_loss_is_the_same_number_each_time_and_near_ln_v_at_first(folder
         heldout_losses(folders[0], tokenizer(), {"a": corpora["a"]}, objective="masked_lm")["a"]
         == one["a"]
     )
+
+
+def test_text_of_which_an_objective_makes_no_row_is_left_out_with_the_reason():
+    """Labelled rows are often single sentences, and unified_lm reads two after each other."""
+    network = Unilm(vocabulary_size=205, **ONE_LAYER)
+    scorer = UnifiedLM(Context(tokenizer(), 32)).attach(network)
+    texts, rows = Corpus(20, 3), Corpus(20, 4)
+    rows.texts = [(ids, np.array([len(ids)], np.int32)) for ids, _ in rows.texts]
+    given = {"texts": texts, "rows": rows}
+    measured = HeldOut(network, "unified_lm", scorer, given, tokenizer(), 32)
+    assert list(measured.losses()) == list(measured.feeds) == ["texts"]
+    assert "needs documents of two sentences or more" in measured.left_out["rows"]
 
 
 @pytest.mark.usefixtures("untraced")

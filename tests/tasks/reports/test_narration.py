@@ -97,3 +97,9 @@ def test_pictures_of_a_dataset_are_counted(capsys):
     told |= {"with_more_regions": 7, "without_regions": {"a picture without regions": 2}}
     line = _line(capsys, "dataset notes", counts=counts | {"pictures": told})
     assert "7 with more regions than are kept, 2 without regions: a picture without reg" in line
+
+
+def test_a_measurement_says_what_it_left_out_and_why(capsys):
+    facts = {"heldout_loss": {"notes": 2.5}, "heldout_error": {}}
+    line = _line(capsys, "measurement general", **facts, not_measured={"titles": "no pairs"})
+    assert "loss notes 2.50; titles not (no pairs)" in line
