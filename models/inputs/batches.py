@@ -134,6 +134,11 @@ class Batches:
 
     def passes(self, num_batches: int) -> dict[str, float]:
         """{corpus: how often it has been read} after a number of batches."""
+        if self._lanes is not None:
+            names = (feed.name for feed in self.feeds)
+            return {
+                name: num_batches / n for name, n in zip(names, self._lanes.in_pass, strict=True)
+            }
         rows = num_batches * self.batch_size
         return {feed.name: rows * feed.example_share / len(feed.index) for feed in self.feeds}
 
@@ -348,6 +353,9 @@ class _LanePlan:
 
         lanes       0 1 2 | 3 4 5 | 6
         batches     (0, 3, 6)  (1, 4, –)  (2, 5, –)  (7, 10, 13) …    the second pass from 7 on
+
+    Attributes:
+        in_pass: Batches of one pass, of each feed.
     """
 
     def __init__(self, feeds: Sequence[Feed], batch_size: int, once: bool):
@@ -360,8 +368,9 @@ class _LanePlan:
         wanted = [feed.example_share * batch_size for feed in feeds]
         for _ in range(batch_size - len(feeds)):  # one by one to the feed furthest below its share
             rows[max(range(len(feeds)), key=lambda i: wanted[i] - rows[i])] += 1
+        self.in_pass = [-(-len(f.index) // count) for f, count in zip(feeds, rows, strict=True)]
         self._lanes = [
-            (number, lane, -(-len(feed.index) // rows[number]), len(feed.index))
+            (number, lane, self.in_pass[number], len(feed.index))
             for number, feed in enumerate(feeds)
             for lane in range(rows[number])
         ]

@@ -236,5 +236,8 @@ def test_lanes_are_shared_out_by_the_corpora():
     made = batches(corpora, [MaskedLM(context)], context, 8, 1, in_lanes=True)
     assert [feed.name for feed in made.feeds] == ["little", "much"]
     assert [feed for feed, _ in made.members(0)] == [0] * 2 + [1] * 6  # of 2.4 and 5.6 rows
+    for number, feed in enumerate(made.feeds):  # a pass ends where each of its rows has been read
+        first = next(k for k in range(1000) if (number, len(feed.index)) in made.members(k))
+        assert made.passes(first)[feed.name] == 1.0
     with pytest.raises(RecipeError, match="at least 2 for 2 corpora, got 1"):
         batches(corpora, [MaskedLM(context)], context, 1, 1, in_lanes=True)
