@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fourstage.errors import RecipeError
+from fourstage.recipe.paths import parse_path
+from fourstage.recipe.search import in_yaml
+from fourstage.strict_yaml import parse_document
 from tasks.comparison.participants import pretraining_stages
 
 if TYPE_CHECKING:
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
 OPTION = "--variant"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-LEFT_OUT = re.compile(r"\s*stages\.([^.=\s]+)\s*=\s*")  # `--set stages.task=`
 
 
 def parse_variants(given: Sequence[str], option: str = OPTION) -> dict[str, tuple[str, ...]]:
@@ -51,12 +52,16 @@ def variant_overrides(recipe: ResolvedRecipe, name: str, settings: Sequence[str]
         recipe: The whole recipe.
         name: The variant's name, which is added to the recipe's.
         settings: ``PATH=VALUE``, as of ``--set``; ``stages.NAME=`` leaves a stage out.
+
+    Raises:
+        RecipeError: A setting has no path, its value is no YAML, or it leaves out a stage by its
+            number.
     """
     found = {"name": f"{recipe.name}-{name}"}
-    gone = {match[1] for setting in settings if (match := LEFT_OUT.fullmatch(setting))}
+    gone = _left_out(name, settings)
     names = [stage.name for stage in recipe.stages]
     if gone & set(names) and recipe.stages[0].init is None:
-        found["tokenizer.learn_from"] = json.dumps(list(recipe.tokenizer.learn_from))
+        found["tokenizer.learn_from"] = in_yaml(list(recipe.tokenizer.learn_from))
     first = recipe.seeds_from
     if first is not None and first in gone:
         later = [name for name in names[names.index(first) :] if name not in gone]
@@ -69,6 +74,23 @@ def variant_overrides(recipe: ResolvedRecipe, name: str, settings: Sequence[str]
     return [*(f"{path}={value}" for path, value in found.items()), *settings]
 
 
+def _left_out(name: str, settings: Sequence[str]) -> set[str]:
+    """Names of the stages set to nothing: ``stages.task=``, ``stages.task=null``."""
+    gone = set()
+    for setting in settings:
+        option = f"{OPTION} {name}:{setting[:80]}"
+        path, _, text = setting.partition("=")
+        place = parse_path(path.strip(), option)
+        if len(place) == 2 and place[0] == "stages" and parse_document(text, option).value is None:
+            if isinstance(place[1], int):  # the resolved recipe may have fewer stages than its file
+                raise RecipeError(
+                    f"{option}: expected the name of the stage that is left out, as in"
+                    f" `stages.task=`, got its number {place[1]}"
+                )
+            gone.add(place[1])
+    return gone
+
+
 def _inherited(recipe: ResolvedRecipe, i: int, gone: set[str]) -> Mapping[str, str]:
     """What stage `i` has from a stage that is left out, as text of YAML."""
     stage = recipe.stages[i]
@@ -78,6 +100,7 @@ def _inherited(recipe: ResolvedRecipe, i: int, gone: set[str]) -> Mapping[str, s
         "sequence_length": (f"stages[{i}].phases", str(stage.sequence_length)),
         "precision": (f"stages[{i}].precision", str(stage.precision)),
         "objectives": (f"stages[{i}].objectives", _objectives(stage.objectives, stage.weights)),
+        "alternate": (f"stages[{i}].alternate", in_yaml(stage.alternate)),
     }
     origins = {f"inherited from stage {name}" for name in gone}
     return {
@@ -86,4 +109,4 @@ def _inherited(recipe: ResolvedRecipe, i: int, gone: set[str]) -> Mapping[str, s
 
 
 def _objectives(objectives: Mapping[str, Mapping], weights: Mapping[str, float]) -> str:
-    return json.dumps({n: {**settings, "weight": weights[n]} for n, settings in objectives.items()})
+    return in_yaml({n: {**settings, "weight": weights[n]} for n, settings in objectives.items()})

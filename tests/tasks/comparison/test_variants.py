@@ -82,6 +82,26 @@ def test_without_a_stage_the_others_and_the_vocabulary_stay(whole, left_out, see
     assert other.forgetting_on == measured
 
 
+@pytest.mark.parametrize("nothing", ["", "null", " ~  # none"])
+def test_nothing_can_be_written_in_more_ways(whole, nothing):
+    one, other = variant(whole, f"stages.domain={nothing}")
+    assert specs(other) == {n: spec for n, spec in specs(one).items() if n != "domain"}
+    assert other.tokenizer == one.tokenizer
+
+
+def test_objectives_are_inherited_as_they_are_from_a_stage_that_is_left_out(whole):
+    """Whether they take turns, too; and a small number is not written as JSON, a text in YAML."""
+    path = Path(whole)
+    objectives = "objectives: {masked_lm: {rate: 1.0e-5}, capitalization: {weight: 2}}"
+    path.write_text(WHOLE.replace("objectives: {masked_lm: {rate: 0.3}}", objectives))
+    for turns in ("true", "false"):
+        settings = [f"stages.general.alternate={turns}"]
+        entries = entries_of([whole], settings, variants=["v:stages.general="])
+        one, other = (plan_recipe(e.recipe, e.overrides, e.smoke).recipe for e in entries)
+        assert one.stages[1].alternate is (turns == "true")
+        assert specs(other) == {n: spec for n, spec in specs(one).items() if n != "general"}
+
+
 def test_a_variant_may_choose_what_would_be_kept(whole):
     _, other = variant(whole, "stages.general=", "tokenizer.learn_from=[python_infrastructure]")
     assert other.tokenizer.learn_from == ("python_infrastructure",)
@@ -105,6 +125,7 @@ def test_every_recipe_is_followed_by_its_variants(whole, tmp_path):
         ("a:stages.domain", "expected NAME:PATH=VALUE"),
         ("No Domain:seed=1", "expected NAME:PATH=VALUE"),
         ("a:stages.domian=", "'domian' is not the name of a stage"),
+        ("a:stages[1]=", "a:stages.1.=: expected the name of the stage that is left out, as in"),
     ],
 )
 def test_a_mistake_is_refused_before_any_work(whole, home, given, told):
