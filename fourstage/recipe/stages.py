@@ -199,7 +199,9 @@ class StageResolution:
             init=stage.init,
             trains_itself=trains_itself,
             **self._watched(at, stage, head),
-            **resolve_tuning(self.ledger, at, stage, goes_on is None),
+            **resolve_tuning(
+                self.ledger, at, stage, goes_on is None, {*objectives, *(stage.head or ())}
+            ),
             **resolve_remedy(self.ledger, at, stage, goes_on, rate),
         )
 

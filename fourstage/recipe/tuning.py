@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from fourstage.accelerator import backend
@@ -25,7 +26,9 @@ REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 0.1}}
 ON_TENSORFLOW = ("lora", "fgm")  # and the remedy ewc
 
 
-def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) -> dict[str, Any]:
+def resolve_tuning(
+    ledger: Ledger, at: str, stage: Stage, random_weights: bool, heads: Collection[str]
+) -> dict[str, Any]:
     """Settings of `models.training.stage.StageSettings` by name.
 
     Args:
@@ -33,6 +36,7 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
         at: Path of the stage.
         stage: The stage.
         random_weights: Whether its network starts from random weights.
+        heads: Names of its objectives and its head, with which the paths of their weights begin.
     """
     for key in KEYS:
         if random_weights and getattr(stage, key) is not None:
@@ -50,6 +54,14 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
             f"{at}.reinitialise",
             "with lora the network's own layers never train, so they would stay random; keep one",
         )
+    if stage.lora is not None:
+        for i, pattern in enumerate(stage.freeze or ()):
+            if pattern.partition("/")[0] not in heads:
+                ledger.fault(
+                    f"{at}.freeze[{i}]",
+                    "with lora the network is frozen, and its updates are merged into the"
+                    " projections that `targets` names, in every block; keep one",
+                )
     for key in ON_TENSORFLOW:
         if getattr(stage, key) is not None:
             _check_backend(ledger, f"{at}.{key}")

@@ -100,7 +100,6 @@ FINETUNE = {
     "training_rows": {"number": 64, "seed": 3},
     "head": {"sequence_classification": {"class_weights": "balanced"}},
     "objectives": {"masked_lm": {"rate": 0.2, "weight": 0.5}},
-    "freeze": ["embeddings/*", "block_0/*"],
     "r_drop": {"alpha": 2.0},
     "fgm": {"epsilon": 0.5},
     "average": {"decay": 0.999},
@@ -173,6 +172,7 @@ ANEW = {
     "dataset": "rows",
     "head": {"sequence_classification": {"class_weights": "balanced"}},
     "reinitialise": 1,
+    "freeze": ["embeddings/*", "block_0/*"],
 }
 FROZEN = {
     "stage": "finetune",

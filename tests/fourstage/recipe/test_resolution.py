@@ -397,6 +397,10 @@ def test_tuning_that_means_nothing_is_refused(edit):
     assert "with lora the network's own layers never train" in fault(
         edit("dataset: rows", TUNED + both)
     )
+    both = "lora: {}\n    freeze: [sequence_classification/*, block_0/*]"
+    said = fault(edit("dataset: rows", TUNED + both))
+    assert "stages[3].freeze[1]: with lora the network is frozen, and its updates are" in said
+    assert "freeze[0]" not in said
     said = fault(edit("objectives: .*", "objectives: {masked_lm: {}}\n    freeze: [block_0/*]"))
     assert "stages[0].freeze: the network of this stage starts from random weights" in said
     said = fault(edit("objectives: .*", "objectives: {masked_lm: {}}\n    fgm: {}"))
