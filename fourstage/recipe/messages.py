@@ -69,11 +69,13 @@ def faults_of(
 
 
 def source_of(path: Path, where: Mapping[Path, str]) -> str:
-    """The file or option that set the value at `path`, or something inside it."""
-    if path in where:
-        return where[path]
+    """The file or option that set the value at `path`, something inside it, or what holds it."""
     inside = {place for given, place in where.items() if given[: len(path)] == path}
-    return inside.pop() if len(inside) == 1 else where[()]
+    if path not in where and len(inside) == 1:
+        return inside.pop()
+    while path not in where:
+        path = path[:-1]
+    return where[path]
 
 
 def _fault(

@@ -290,6 +290,20 @@ def test_a_fault_of_the_parent_names_the_parents_file(write):
     write(edited("seed: 17", "seed: x"), "recipes/parent.yaml")
     child = write("name: c\nextends: parent\n", "recipes/c.yaml")
     assert "parent.yaml: seed: expected a whole number" in fault(child)
+    write(edited("1.0e-3", "fast"), "recipes/parent.yaml")
+    said = "parent.yaml: stages[0].optimizer.adamw.peak_learning_rate: expected a number"
+    for stages in ("", "stages: [{stage: general, batch_size: 8}, {stage: finetune}]\n"):
+        child = write(f"name: c\nextends: parent\n{stages}", "recipes/c.yaml")
+        assert said in fault(child)
+    own = "stages: [{stage: general, optimizer: {adamw: {warmup: x}}}, {stage: finetune}]\n"
+    child = write(f"name: c\nextends: parent\n{own}", "recipes/c.yaml")
+    assert "c.yaml: stages[0].optimizer.adamw.warmup: expected a number" in fault(child)
+
+
+def test_a_fault_inside_of_what_was_set_names_the_option(write):
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(write(MINIMAL), ["stages.general.optimizer={adamw: {warmup: x}}"])
+    assert str(caught.value).startswith("--set: stages[0].optimizer.adamw.warmup: expected a numb")
 
 
 # --set
