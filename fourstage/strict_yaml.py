@@ -6,6 +6,7 @@ result contains only text, whole and decimal numbers, booleans, lists and mappin
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ _PREFIX = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z")
 _DECIMAL = re.compile(r"[-+]?([0-9][0-9_]*)?\.[0-9_]*([eE][-+][0-9]+)?\Z")
 _SPECIAL = re.compile(r"[-+]?\.(inf|nan)\Z", re.IGNORECASE)
+_EXPONENT = re.compile(r"([-+]?)([0-9]*)(?:\.([0-9]*))?[eE]([-+]?)([0-9]+)\Z")
+_MOST_DIGITS = 15
 _LIMITS = {  # pydantic's names
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -123,6 +126,37 @@ def kind_of(value: object) -> str:
         case dict():
             return "a mapping"
     return f"a {type(value).__name__}"
+
+
+def number_hint(text: str, whole: bool) -> str:
+    """What to write in the place of a text that stands where a number is expected.
+
+    Args:
+        text: Such as ``1e-3``, ``1.0e5`` or ``08``, which YAML 1.1 reads as texts, or ``5`` in
+            quotes.
+        whole: Whether the number has to be whole.
+
+    Returns:
+        The end of a message, ``; YAML 1.1 reads 1e-3 as text: write 1.0e-3``; empty for a text that
+        is no number.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return ""
+    if not math.isfinite(number):
+        return "; it is too large for a number" if any(map(str.isdigit, text)) else ""
+    if _WHOLE.match(text) or _DECIMAL.match(text):
+        return "; write the number without quotes"
+    if whole:
+        better = str(int(number)) if number.is_integer() else ""
+    elif exponent := _EXPONENT.match(text):
+        sign, before, after, direction, power = exponent.groups()
+        better = f"{sign}{before or 0}.{after or 0}e{direction or '+'}{power}"
+    else:
+        better = str(number)
+    fits = better and len(better) <= max(len(text) + 3, _MOST_DIGITS)
+    return f"; YAML 1.1 reads {text[:40]} as text: write {better[:44]}" if fits else ""
 
 
 def _code(character: str | bytes | int) -> int:

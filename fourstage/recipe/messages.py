@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -13,9 +12,8 @@ from pydantic_core import ErrorDetails
 from fourstage.errors import RecipeError, UnknownNameError, look_alikes
 from fourstage.recipe.paths import Path, path_text
 from fourstage.recipe.schema import Part, Recipe
-from fourstage.strict_yaml import kind_of, limit_of
+from fourstage.strict_yaml import kind_of, limit_of, number_hint
 
-_NUMBER_WITHOUT_POINT = re.compile(r"([-+]?\d+)[eE]([-+]?)(\d+)\Z")
 _LONGEST = re.compile(r"\{0,(\d+)\}\$\Z")  # how many characters a pattern allows after the first
 _TYPES = {
     "int_type": "a whole number",
@@ -148,23 +146,8 @@ def _advice(kind: str, value: object, path: Path, spellings: Mapping[Path, str])
             return f"; quote it: '{spellings.get(path, str(value).lower())}'"
         return f"; quote it: '{value}'" if isinstance(value, (int, float)) else ""
     if kind in ("int_type", "float_type") and isinstance(value, str):
-        if _is_number(value) and math.isinf(float(value)) and any(c.isdigit() for c in value):
-            return "; it is too large for a number"
-        number = _NUMBER_WITHOUT_POINT.match(value)
-        if number:
-            mantissa, sign, exponent = number.groups()
-            fixed = f"{mantissa}.0e{sign or '+'}{exponent}"
-            return f"; YAML 1.1 reads {value[:40]} as text: write {fixed[:44]}"
-        return "; write the number without quotes" if _is_number(value) else ""
+        return number_hint(value, whole=kind == "int_type")
     return ""
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _unit_hint(key: str, part: type[Part]) -> str:

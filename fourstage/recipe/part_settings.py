@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fourstage.strict_yaml import kind_of
+from fourstage.strict_yaml import kind_of, number_hint
 from models.signatures import Setting
 
 
@@ -45,7 +45,10 @@ def misfit(setting: Setting, value: object) -> str:
         "bool" in setting.types or not isinstance(value, bool)
     )
     if not fits:
-        return f"expected {' or '.join(words for _, words in wanted)}, got {kind_of(value)}"
+        hint = ""
+        if isinstance(value, str) and {"int", "float"} & {*setting.types}:
+            hint = number_hint(value, whole="float" not in setting.types)
+        return f"expected {' or '.join(words for _, words in wanted)}, got {kind_of(value)}{hint}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if setting.is_share and not 0 <= value <= 1:
             return f"expected a share, 0 to 1, got {value}"

@@ -27,7 +27,7 @@ from fourstage.recipe.tuning import (
     resolve_remedy,
     resolve_tuning,
 )
-from fourstage.strict_yaml import kind_of
+from fourstage.strict_yaml import kind_of, number_hint
 from models import catalogue
 from models.training.stage import Budget, Optimizer, Phase
 
@@ -333,8 +333,9 @@ class StageResolution:
             path = f"{at}.objectives.{name}"
             weight = said.get("weight", 1.0)
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or weight < 0:
+                hint = number_hint(weight, whole=False) if isinstance(weight, str) else ""
                 self.ledger.fault(
-                    f"{path}.weight", f"expected a number from 0, got {kind_of(weight)}"
+                    f"{path}.weight", f"expected a number from 0, got {kind_of(weight)}{hint}"
                 )
                 weight = 1.0
             if "weight" not in said:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fourstage.errors import RecipeError
-from fourstage.strict_yaml import MAX_BYTES, parse_document, read_document
+from fourstage.strict_yaml import MAX_BYTES, number_hint, parse_document, read_document
 
 
 def value(text: str) -> object:
@@ -128,3 +128,20 @@ def test_any_text_of_yaml_marks_is_read_or_refused(text):
         parse_document(text, "x.yaml")
     except RecipeError:
         pass
+
+
+@pytest.mark.parametrize("text", ["1e-3", "1.5E2", ".5e3", "-2e+4", "08", "1_0e1", "+1e-4"])
+def test_what_is_advised_in_the_place_of_a_text_is_the_same_number(text):
+    """And it is one in YAML."""
+    assert parse_document(text, "x").value == text
+    advice = number_hint(text, whole=False).rpartition(" ")[2]
+    assert parse_document(advice, "x").value == float(text)
+    whole = number_hint(text, whole=True).rpartition(" ")[2]
+    assert parse_document(whole or "0", "x").value == (int(float(text)) if whole else 0)
+
+
+def test_what_is_no_number_and_what_was_in_quotes():
+    assert [number_hint(text, whole=False) for text in ("", "ten", "nan", "1e-")] == [""] * 4
+    assert number_hint("5", whole=True) == "; write the number without quotes"
+    assert number_hint("1e300", whole=True) == ""
+    assert number_hint("1e999", whole=False) == "; it is too large for a number"

@@ -86,6 +86,24 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
         ),
         (
             "1.0e-3",
+            "1.5E2",
+            "x.yaml: stages[0].optimizer.adamw.peak_learning_rate: expected a number, got the text "
+            "'1.5E2'; YAML 1.1 reads 1.5E2 as text: write 1.5e+2",
+        ),
+        (
+            "steps: 10",
+            "steps: 1e3",
+            "x.yaml: stages[0].budget.steps: expected a whole number, got the text '1e3'; YAML 1.1 "
+            "reads 1e3 as text: write 1000",
+        ),
+        (
+            "seed: 17",
+            "seed: 08",
+            "x.yaml: seed: expected a whole number, got the text '08'; YAML 1.1 reads 08 as text: "
+            "write 8",
+        ),
+        (
+            "1.0e-3",
             "1e400",
             "x.yaml: stages[0].optimizer.adamw.peak_learning_rate: expected a number, got the text "
             "'1e400'; it is too large for a number",
