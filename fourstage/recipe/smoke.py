@@ -267,6 +267,8 @@ def _head(settings: object, rows: str) -> object:
     small = dict(settings)
     if isinstance(settings.get("target_length"), int):
         small["target_length"] = min(settings["target_length"], TARGET_LENGTH)
+    if isinstance(settings.get("min_tokens"), int):
+        small["min_tokens"] = min(settings["min_tokens"], TARGET_LENGTH // 2)
     if rows in (LABELS, PICTURES):
         small.pop("shared_tokens", None)
     return small

@@ -138,6 +138,8 @@ class StageResolution:
             if head_settings.get("shared_tokens"):
                 self._check_shared_tokens(f"{at}.head.{head}.shared_tokens", stage)
             self._check_exclusive(f"{at}.head.{head}", head, head_settings, head_defaults)
+            shortest = min(phase.sequence_length for phase in phases)
+            self._check_targets(f"{at}.head.{head}", head, head_settings, shortest)
         trains_itself = self._trains_itself(at, stage, objectives)
         dataset = self._dataset(at, stage)
         if head and dataset:
@@ -618,6 +620,37 @@ class StageResolution:
         for pair, reason in exclusive.items():
             if all(settings.get(key) != defaults.get(key) for key in pair):
                 self.ledger.fault(place, f"expected {' or '.join(pair)}, got both: {reason}")
+
+    def _check_targets(
+        self, place: str, head: str, settings: Mapping[str, Any], shortest: int
+    ) -> None:
+        """Refuse what a head that writes would refuse once the stages before it are trained."""
+        if not catalogue.literals("heads", head, self.ledger.folders).get("READS_TARGETS"):
+            return
+        length, least = settings.get("target_length"), settings.get("min_tokens")
+        smoothing, rate = settings.get("label_smoothing"), settings.get("mask_rate")
+        most = shortest - 5  # beside [CLS], [SEP] and some of the row's text
+        if isinstance(length, int) and not 2 <= length <= most:
+            self.ledger.fault(
+                f"{place}.target_length",
+                f"expected 2 to {most} tokens, got {length}; the stage's rows have {shortest}"
+                " tokens, text and target together",
+            )
+        if isinstance(length, int) and isinstance(least, int) and least > length:
+            self.ledger.fault(
+                f"{place}.min_tokens", f"expected at most target_length, {length}, got {least}"
+            )
+        if smoothing == 1:
+            self.ledger.fault(
+                f"{place}.label_smoothing", f"expected a share below 1, got {smoothing}"
+            )
+        family = self.network.family
+        if rate is not None and "modes" not in catalogue.provided(family, self.ledger.folders):
+            able = ", ".join(catalogue.providing("modes", folders=self.ledger.folders))
+            self.ledger.fault(
+                f"{place}.mask_rate",
+                f"family {family!r} fills in no blanks, which these do: {able}; leave it out",
+            )
 
     def _trains_itself(self, at: str, stage: Stage, objectives: Iterable[str]) -> bool:
         """Whether an objective or the family trains; refuses settings of gradient descent then."""

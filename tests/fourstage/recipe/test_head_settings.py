@@ -77,6 +77,22 @@ def test_an_unknown_summary(tmp_path, head):
             "sequence_to_sequence.label_smoothing: expected a share, 0 to 1, got 10",
         ),
         (
+            "sequence_to_sequence: {label_smoothing: 1}",
+            "sequence_to_sequence.label_smoothing: expected a share below 1, got 1",
+        ),
+        (
+            "sequence_to_sequence: {target_length: 124}",
+            "target_length: expected 2 to 123 tokens, got 124; the stage's rows have 128 tokens",
+        ),
+        (
+            "sequence_to_sequence: {min_tokens: 33}",
+            "sequence_to_sequence.min_tokens: expected at most target_length, 32, got 33",
+        ),
+        (
+            "sequence_to_sequence: {mask_rate: 0.5}",
+            "sequence_to_sequence.mask_rate: family 'bert' fills in no blanks, which these do: uni",
+        ),
+        (
             "sentence_embedding: {positive_from: 4}",
             "sentence_embedding.positive_from: expected a share, 0 to 1, got 4",
         ),
@@ -108,3 +124,15 @@ def test_what_a_head_has_not_or_not_so(tmp_path, settings, said):
 )
 def test_what_a_head_has_together(tmp_path, settings):
     assert resolve(load_recipe(recipe(tmp_path, settings))).stages[0].head in settings
+
+
+def test_targets_fit_in_the_shortest_rows_of_a_stage(tmp_path):
+    file = recipe(tmp_path, "sequence_to_sequence: {target_length: 12, min_tokens: 12}")
+    both = "[{sequence_length: 16, share: 1}, {sequence_length: 64, share: 1}]"
+    overrides = ["family=gpt2", f"stages.finetune.phases={both}"]
+    with pytest.raises(RecipeError, match="expected 2 to 11 tokens, got 12; the stage's rows have"):
+        resolve(load_recipe(file, overrides))
+    fits = ["stages.finetune.head.sequence_to_sequence={target_length: 11, min_tokens: 11}"]
+    resolve(load_recipe(file, overrides + fits))
+    resolve(load_recipe(file, ["family=unilm", "stages.finetune.head.sequence_to_sequence="
+                               "{mask_rate: 0.5}"]))  # fmt: skip

@@ -56,6 +56,13 @@ def test_of_embedded_rows_few_classes_are_told_in_few_episodes():
     assert small.prototypes == {"smoke_labels": few}
 
 
+def test_a_text_may_end_within_the_targets_of_the_smoke_version():
+    said = ["stages.finetune.head={sequence_to_sequence: {target_length: 60, min_tokens: 50}}"]
+    small = resolve(load_recipe("tasks/multi30k-en-de", said, smoke=True)).finetune
+    assert small is not None
+    assert small.head_settings["min_tokens"] <= small.head_settings["target_length"] == 32
+
+
 def test_a_smaller_budget_stays_smaller():
     small = load_recipe("quickstart", ["stages.domain.budget.steps=3"], smoke=True)
     assert resolve(small).stages[1].budget.amount == 3
