@@ -109,16 +109,23 @@ def tried_stage(
         point: Values by place in the stage.
 
     Raises:
-        RecipeError: A place or a value is invalid.
+        RecipeError: A place or a value is invalid, or the stage would read other datasets.
     """
     assert resolved.finetune is not None, "a recipe with a search has labels"
     more = overrides_of(point, resolved.finetune.name)
+    where = f"{resolved.where}: search.grid: {told(point)}"
     try:
         tried, _, _ = resolve_recipe(recipe, (*overrides, *more), smoke)
     except RecipeError as error:
-        where = f"{resolved.where}: search.grid: {told(point)}"
         raise RecipeError(f"{where}: {error}") from error
     assert tried.finetune is not None
+    named, there = tried.finetune.datasets, resolved.finetune.datasets
+    if set(named) != set(there):
+        raise RecipeError(
+            f"{where}: expected the datasets that the recipe reads, {', '.join(there)}, got"
+            f" {', '.join(named)}: no corpus may hold their evaluation rows, so the stages before"
+            " would be others, too; to compare mixtures, `fourstage compare` takes several recipes"
+        )
     return tried.finetune
 
 

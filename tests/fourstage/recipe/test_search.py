@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fourstage.errors import RecipeError
-from fourstage.recipe.search import ResolvedSearch, overrides_of, told
+from fourstage.recipe.search import ResolvedSearch, in_yaml, overrides_of, told
 from tasks.planning.plan import resolve_recipe
 
 
@@ -88,3 +88,25 @@ def test_a_smoke_run_tries_two_values(tmp_path: Path):
     file = searched(tmp_path, {"grid": grid, "seeds": [1, 2, 3], "folds": 10})
     search = resolve_recipe(str(file), smoke=True)[0].search
     assert search == ResolvedSearch({"batch_size": (2, 4)}, "accuracy", (1,), 2)
+
+
+def test_what_a_mixture_reads_is_not_searched_over(tmp_path: Path):
+    """Its evaluation rows are kept out of every corpus, so all stages would be others."""
+    stages = [
+        {"stage": "general", "corpora": {"smoke_general": 1.0}, "objectives": {"causal_lm": {}}},
+        {
+            "stage": "finetune",
+            "dataset": "smoke_text",
+            "head": {"sequence_to_sequence": {"prefix": "say:"}},
+            "mixture": {"beside": {"smoke_labels": "name:"}},
+        },
+    ]
+    file = tmp_path / "mixed.yaml"
+    file.write_text(
+        yaml.safe_dump({"name": "m", "family": "gpt2", "size": "tiny", "stages": stages})
+    )
+    same, other = {"smoke_labels": "label:"}, {"smoke_number": "number:"}
+    for grid in ({"mixture.beside": [same, other]}, {"mixture": [{"beside": other}]}):
+        with pytest.raises(RecipeError, match="datasets that the recipe reads, smoke_text, smoke_"):
+            resolved(file, f"search={in_yaml({'grid': grid})}")
+    assert resolved(file, f"search={in_yaml({'grid': {'mixture.beside': [same]}})}").trials == 1
