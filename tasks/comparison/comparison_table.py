@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
 from tasks.steps.tokens import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
-from tasks.store.step_names import as_texts, tokens_step
+from tasks.store.step_names import as_texts, stage_step, tokens_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -91,7 +92,7 @@ def judge(
             metric: [asdict(difference) for difference in found.differences]
             for metric, (_, found) in contests.items()
         },
-        "notes": _notes(entries, contests, equal)
+        "notes": _notes(entries, runs, contests, equal)
         + [f"{entry.name}: {searched(entry.search)}" for entry in entries if entry.search]
         + _guessed_before(recipes)
         + unlike_windows(recipes)
@@ -240,7 +241,12 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
     }
 
 
-def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | None) -> list[str]:
+def _notes(
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[SeedRun]],
+    contests: Mapping[str, Any],
+    equal: str | None,
+) -> list[str]:
     of: dict[str, list[str]] = {}  # {note: recipes}
     for metric, (_, found) in contests.items():
         what = "pre-training" if metric == PROBE_MEAN else "seed"
@@ -249,8 +255,8 @@ def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | N
             if name not in of.setdefault(note, []):
                 of[note].append(name)
     for entry in entries:
-        if len(entry.seeds) > 1 and entry.seeds_from != _first_stage(entry):
-            of.setdefault(_shared(entry), []).append(entry.name)
+        if note := shared_stages(entry, runs[entry.name]):
+            of.setdefault(note, []).append(entry.name)
         if entry.accepted:
             note = "accepted as made by other code, where there is one: "
             of.setdefault(note + ", ".join(entry.accepted), []).append(entry.name)
@@ -260,12 +266,25 @@ def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | N
     return notes
 
 
-def _shared(entry: Entry) -> str:
-    """Note on how sharing stages before `entry.seeds_from` affects deviations and intervals."""
+def shared_stages(entry: Entry, runs: Sequence[SeedRun]) -> str:
+    """Note on how stages that seeds share affect deviations and intervals; empty if they do not.
+
+    Which seeds share them is seen in the runs: ``--seeds`` may ask for others than the recipe's.
+    """
+    stages = runs[0].plan.recipe.stages
+    first = [stage.name for stage in stages].index(entry.seeds_from)
+    if not first:
+        return ""
+    name = stage_step(stages[first - 1].name)
+    sizes = Counter(run.made[name].key for run in runs).values()
+    if max(sizes) == 1:
+        return ""
     said = f"seeds differ from stage {entry.seeds_from} on; "
-    if entry.together >= len(entry.seeds):
+    if len(sizes) == 1:
         return said + "what the stages before it owe to chance is in no deviation and no interval"
-    return said + f"each {entry.together} share the stages before it, and their mean is one value"
+    even = f"each {max(sizes)} share" if len({*sizes}) == 1 else ""
+    have = even or f"{len(runs)} have {len(sizes)} of"
+    return f"{said}{have} the stages before it, and the mean of those that share them is one value"
 
 
 def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -360,12 +379,6 @@ def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
                 " it is too short, or forgotten since"
             )
     return notes
-
-
-def _first_stage(entry: Entry) -> str:
-    from tasks.planning.plan import plan_recipe
-
-    return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
 
 
 def _spent(

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.comparison.comparison_table import (
+    shared_stages,
     too_early,
     unknown_words,
     unlike_objectives,
     unlike_targets,
     unlike_windows,
 )
+from tasks.comparison.entries import entries_of
+from tasks.comparison.participants import SeedRun
+from tasks.planning.plan import plan_recipe
+from tasks.store.artifacts import Artifact
+
+IN_BLOCKS = """
+name: blocks
+family: bert
+size: tiny
+seeds: {values: [1, 2, 3, 4], from: finetune, together: 2}
+stages:
+  - {stage: general, corpora: {smoke_general: 1.0}, objectives: {masked_lm: {}}}
+  - {stage: finetune, dataset: smoke_labels, head: {sequence_classification: {}}}
+"""
 
 
 def _recipe(read: list[str], **nats: float) -> dict[str, Any]:
@@ -80,3 +96,31 @@ def test_unknown_words_make_a_loss_per_character_too_low():
     assert note.startswith("words: unknown words are 5.0% of general;")
     unsaid = words | {"heldout_loss_a_character": {}}
     assert unknown_words([ours, unsaid]) == []
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [
+        (None, "each 2 share the stages before it, and the mean of those that share them is one"),
+        ([1, 2, 3], "3 have 2 of the stages before it, and the mean of those that share them is"),
+        ([1, 2], "what the stages before it owe to chance is in no deviation and no interval"),
+        ([1, 3], ""),  # each has its own
+        ([7, 8, 9, 10], "what the stages before it owe to chance"),  # all share those of seed 1
+        ([1], ""),
+    ],
+)
+def test_which_seeds_share_a_pre_training_is_told_of_those_that_ran(
+    tmp_path: Path, home: Path, seeds: list[int] | None, said: str
+):
+    file = tmp_path / "blocks.yaml"
+    file.write_text(IN_BLOCKS)
+    (entry,) = entries_of([str(file)], seeds=seeds)
+    runs = []
+    for seed in entry.seeds:
+        plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
+        key = str(plan.recipe.stages[0].seed)  # all else is the same
+        made = Artifact("stage", "", tmp_path, {}, {}, key, "stage general", {}, {}, {}, "")
+        runs.append(SeedRun(plan, seed, {"stage general": made}))
+    note = shared_stages(entry, runs)
+    assert note.startswith(f"seeds differ from stage finetune on; {said}" if said else "")
+    assert bool(note) is bool(said)
