@@ -664,6 +664,17 @@ class StageResolution:
                     f"{at}.{key}",
                     f"{by[0]} trains the network itself and has its own settings; leave it out",
                 )
+        phases = stage.phases or ()
+        unread = {
+            "phases": len(phases) > 1 or any(phase.batch_size is not None for phase in phases),
+            "micro_batches": (stage.micro_batches or 1) > 1,
+        }
+        for key in (key for key, said in unread.items() if by and said):
+            self.ledger.fault(
+                f"{at}.{key}",
+                f"{by[0]} trains the network itself, with one sequence_length and one batch_size"
+                " throughout; leave it out",
+            )
         return bool(by)
 
     def _check_memory(

@@ -243,3 +243,21 @@ def test_what_a_family_that_counts_would_ignore_is_refused():
     for setting in ("average={}", "optimizer={adamw: {peak_learning_rate: 0.1}}"):
         with pytest.raises(RecipeError, match="ngram trains the network itself"):
             resolve(load_recipe("papers/ngram", [f"stages.general.{setting}"]))
+
+
+@pytest.mark.parametrize("recipe", ["papers/ngram", "papers/word2vec-cbow", "papers/transe"])
+def test_what_trains_itself_has_one_length_and_one_batch_size_which_its_key_has(recipe):
+    phase = "{sequence_length: 32, share: 1.0"
+    for setting in (
+        f"phases=[{phase}, batch_size: 8}}]",
+        f"phases=[{phase}}}, {{sequence_length: 16, share: 1.0}}]",
+        "micro_batches=2",
+    ):
+        with pytest.raises(RecipeError, match=r"itself, with one sequence_length and one batch_s"):
+            resolve(load_recipe(recipe, [f"stages.general.{setting}"]))
+    usual = [f"stages.general.phases=[{phase}}}]", "stages.general.micro_batches=1"]
+    specs = [
+        stage_spec(resolve(load_recipe(recipe, [*usual, *more])).stages[0])
+        for more in ((), ["stages.general.batch_size=7"])
+    ]
+    assert specs[0] != specs[1]
