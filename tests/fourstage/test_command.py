@@ -426,6 +426,23 @@ def test_plan_resolved_prints_every_value_with_its_origin(capsys):
     assert printed["recipe"]["stages"][0]["stage"] == "general"
 
 
+@pytest.mark.parametrize(
+    ("search", "trained_after"),
+    [
+        ("{grid: {batch_size: [4, 8]}}", False),  # the best trial goes on as the stage
+        ("{grid: {batch_size: [4, 8]}, seeds: [1]}", True),
+        ("{folds: 2}", True),
+    ],
+)
+def test_plan_counts_the_stage_that_is_trained_after_a_search(
+    tmp_path, monkeypatch, capsys, search, trained_after
+):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
+    assert main(["plan", "quickstart", "--smoke", "--json", "--set", f"search={search}"]) == 0
+    stages = [cost["stage"] for cost in json.loads(capsys.readouterr().out)["costs"]]
+    assert stages[3:] == (["finetune", "search"] if trained_after else ["search"])
+
+
 def test_no_word_at_all_shows_the_help(capsys):
     assert main([]) == 2
     assert "commands:" in capsys.readouterr().out

@@ -55,8 +55,10 @@ def handle(options: Namespace) -> int:
     if trials:
         assert plan.recipe.search is not None
         assert plan.recipe.finetune is not None
-        # The best trial is the stage, so training it costs nothing more.
-        costs = [cost for cost in costs if cost.stage != plan.recipe.finetune.name]
+        final, search = plan.recipe.finetune, plan.recipe.search
+        if search.folds is None and final.seed in search.seeds:
+            # The best trial is the stage, so training it costs nothing more.
+            costs = [cost for cost in costs if cost.stage != final.name]
         costs.append(search_cost(trials, store, previous))
         told = f"{len(trials)} of {plan.recipe.search.trials} trials are not trained yet"
         _insert_search(rows, stage_step(plan.recipe.finetune.name), told)
