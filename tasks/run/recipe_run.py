@@ -60,7 +60,7 @@ from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifec
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fourstage.recipe.resolved import ResolvedStage
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 TASKS: Mapping[str, Task] = {
     "corpus": prepare_corpus,
@@ -349,10 +349,11 @@ def raise_if_broken(contract: Artifact) -> None:
 
 
 def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
-    """Raise if a dataset lacks the rows that a stage chooses by, or that evaluate the model.
+    """Raise if a dataset lacks rows that a stage chooses by, or on which something is measured.
 
     Raises:
-        ContractViolation: Their split has no rows. Known before anything is trained.
+        ContractViolation: Their split has no rows, or a prompt shows more examples than there are
+            training rows. Known before anything is trained.
     """
     splits = dataset.facts["counts"]["splits"]
     search = plan.recipe.search
@@ -373,6 +374,24 @@ def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
         split = plan.recipe.evaluation_split
         if stage.kind == "finetune" and not splits.get(split):
             raise _without_rows(dataset, name, split, "the model is evaluated on", [])
+    _raise_if_not_askable(plan.recipe, name, dataset)
+
+
+def _raise_if_not_askable(recipe: ResolvedRecipe, name: str, dataset: Artifact) -> None:
+    """Raise if what is asked of the pre-trained network, where there is one, lacks rows."""
+    if recipe.pretrained is None:
+        return
+    splits, split = dataset.facts["counts"]["splits"], recipe.evaluation_split
+    asked = ("probes", "few_shot", "prototypes", "links", "word_in_context")
+    for key in (key for key in asked if name in getattr(recipe, key)):
+        if not splits.get(split):
+            raise _without_rows(dataset, name, split, f"evaluate.{key} asks", [])
+    examples = max(recipe.few_shot.get(name, {}).get("shots", [0]))
+    if examples > (rows := splits.get("train", 0)):
+        raise ContractViolation(
+            f"dataset {name}: expected {examples:,} training rows or more, which"
+            f" evaluate.few_shot.{name} shows in a prompt, got {rows:,}; lower its shots"
+        )
 
 
 def _without_rows(

@@ -71,3 +71,38 @@ def test_a_model_that_no_row_could_evaluate_is_not_trained(tmp_path: Path):
         raise_if_not_measurable(plan, "smoke_label_set", dataset(train=90, dev=9))
     on_dev = plan_recipe(str(file), ["evaluate.split=dev"])
     raise_if_not_measurable(on_dev, "smoke_label_set", dataset(train=90, dev=9))
+
+
+PRETRAINED = (
+    "{name: x, family: gpt2, size: tiny, tokenizer: {vocabulary_size: 500}, stages: [{stage:"
+    " general, corpora: {smoke_general: 1.0}, objectives: {causal_lm: {}}}], evaluate: {ASKED}}"
+)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "probes: {smoke_labels: accuracy}",
+        "few_shot: {smoke_labels: {shots: [0, 4]}}",
+        "prototypes: {smoke_labels: {ways: [2]}}",
+    ],
+)
+def test_a_network_is_not_trained_for_rows_that_are_not_there(tmp_path: Path, asked: str):
+    file = tmp_path / "x.yaml"
+    file.write_text(PRETRAINED.replace("ASKED", asked), encoding="utf-8")
+    plan = plan_recipe(str(file), [])
+    what = f"expected test rows, which evaluate.{asked.partition(':')[0]} asks, got none"
+    with pytest.raises(ContractViolation, match=what):
+        raise_if_not_measurable(plan, "smoke_labels", dataset(train=90, dev=9))
+    raise_if_not_measurable(plan, "another", dataset(train=90))
+    raise_if_not_measurable(plan, "smoke_labels", dataset(train=4, test=1))
+    if "shots: [0, 4]" in asked:
+        with pytest.raises(ContractViolation, match="expected 4 training rows or more, which"):
+            raise_if_not_measurable(plan, "smoke_labels", dataset(train=3, test=9))
+
+
+def test_where_nothing_is_pre_trained_nothing_is_probed(tmp_path: Path):
+    file = tmp_path / "x.yaml"
+    file.write_text(RECIPE.replace("THRESHOLD", "0.5"), encoding="utf-8")
+    plan = plan_recipe(str(file), ["evaluate.probes={smoke_labels: accuracy}"])
+    raise_if_not_measurable(plan, "smoke_labels", dataset(train=90, dev=9))
