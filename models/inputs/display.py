@@ -171,9 +171,10 @@ def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
             continue
         positions = batch.get(f"{name}_positions", batch.get(keys.MASK_POSITIONS))
         assert positions is not None
-        # Without own positions, shuffled tokens take masked_lm's last slots, span tokens its first.
-        at = positions[row]
-        at = at[-len(labels) :] if name == "shuffled" else at[: len(labels)]
+        # Without own positions: shuffled tokens say which of masked_lm's slots are theirs, span
+        # tokens take its first.
+        slots = batch[f"{name}_slots"][row] if f"{name}_slots" in batch else np.arange(len(labels))
+        at = positions[row][slots]
         yield name, {int(at[i]): int(labels[i]) for i in np.flatnonzero(weights)}
 
 

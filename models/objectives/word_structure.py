@@ -16,6 +16,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
+from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.scorer import Scored, ScorerLayer
 from models.protocols import Batch, Context
@@ -25,7 +26,8 @@ PROVIDES = ()
 CHOOSES = 0
 PREPARES = False
 
-SHUFFLED_LABELS = "shuffled_labels"  # (B, S) int32, original tokens of the last S slots
+SHUFFLED_SLOTS = "shuffled_slots"  # (B, S) int32, masked_lm's slots that are theirs
+SHUFFLED_LABELS = "shuffled_labels"  # (B, S) int32, original tokens of these slots
 SHUFFLED_WEIGHTS = "shuffled_weights"  # (B, S) float32, 0 for an unused slot
 
 
@@ -72,36 +74,37 @@ class WordStructure:
         seen[row, positions[row, slot]] = after[row, slot]
         labels = np.where(weights > 0, np.take_along_axis(tokens, positions, axis=1), 0)
         unused = np.zeros_like(weights)
+        own = batch[keys.MASK_POSITIONS].shape[1] + np.arange(positions.shape[1])
         return batch | {
             keys.TOKEN_IDS: seen,
             keys.MASK_POSITIONS: np.concatenate([batch[keys.MASK_POSITIONS], positions], axis=1),
             # Weight 0: masked_lm scores its own slots only.
             keys.MASK_LABELS: np.concatenate([batch[keys.MASK_LABELS], 0 * labels], axis=1),
             keys.MASK_WEIGHTS: np.concatenate([batch[keys.MASK_WEIGHTS], unused], axis=1),
+            SHUFFLED_SLOTS: np.tile(own, (len(tokens), 1)).astype(np.int32),
             SHUFFLED_LABELS: labels.astype(np.int32),
             SHUFFLED_WEIGHTS: weights,
         }
 
     def attach(self, network: Any) -> _WordStructureScorer:
         """A scorer without variables: masked_lm's head makes the predictions."""
-        return _WordStructureScorer(3 * self.num_triples, network.dtype_policy.name)
+        return _WordStructureScorer(network.dtype_policy.name)
 
 
 class _WordStructureScorer(ScorerLayer):
-    """Scores the last slots of masked_lm's predictions."""
+    """Scores what masked_lm predicts in the slots of shuffled tokens."""
 
     reads = ()
 
-    def __init__(self, num_slots: int, dtype: str):
+    def __init__(self, dtype: str):
         super().__init__(name="word_structure", dtype=dtype, autocast=False)
-        self.num_slots = num_slots
         self.built = True
 
     def call(self, batch: dict, outputs: dict, training: bool | None = None) -> Scored:
         """Loss and accuracy at the shuffled positions."""
         if SHUFFLED_LABELS not in batch:
             return {}, {}
-        logits = outputs[keys.TOKEN_LOGITS][:, -self.num_slots :]  # (B, S, V)
+        logits = gather_positions(outputs[keys.TOKEN_LOGITS], batch[SHUFFLED_SLOTS])  # (B, S, V)
         weights = batch[SHUFFLED_WEIGHTS]
         weights = self.weighted(batch, weights)
         return cross_entropy(logits, batch[SHUFFLED_LABELS], weights), {}

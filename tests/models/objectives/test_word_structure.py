@@ -144,6 +144,47 @@ def test_the_head_is_masked_lms_and_the_loss_is_that_of_its_own_slots():
             assert np.allclose(pair, expected[name], rtol=1e-5)
 
 
+def test_rows_may_be_shorter_than_those_of_the_longest_phase():
+    # A stage has one scorer, made at its longest sequence length; BERT's first phase is shorter.
+    size = catalogue.literals("families", "bert")["SIZES"]["tiny"]
+    network = catalogue.find("families", "bert")(vocabulary_size=len(VOCABULARY), **size)
+    longer = Context(CONTEXT.tokenizer, 48)
+    scorers = [each(longer).attach(network) for each in (MaskedLM, WordStructure)]
+    rng = np.random.default_rng(0)
+    batch = row("[CLS] un ##believ ##able news from new york city to ##day [SEP]".split())
+    for objective in (MaskedLM(CONTEXT), WordStructure(CONTEXT)):
+        batch = objective.examples(batch, rng)
+    outputs = dict(network(batch))
+    _, predicted = scorers[0](batch, outputs)
+    scores, _ = scorers[1](batch, outputs | predicted)
+    first = batch["mask_positions"].shape[1] - batch["shuffled_labels"].shape[1]
+    own = keras.ops.convert_to_numpy(predicted["token_logits"])[:, first:]
+    expected = cross_entropy(own, batch["shuffled_labels"], batch["shuffled_weights"])
+    assert np.allclose(scores["loss"], expected["loss"], rtol=1e-5)
+
+
+def test_slots_that_another_objective_appends_are_not_its_own():
+    size = catalogue.literals("families", "bert")["SIZES"]["tiny"]
+    network = catalogue.find("families", "bert")(vocabulary_size=len(VOCABULARY), **size)
+    objectives = MaskedLM(CONTEXT), WordStructure(CONTEXT)
+    rng = np.random.default_rng(0)
+    batch = row("[CLS] un ##believ ##able news from new york city to ##day [SEP]".split())
+    for objective in objectives:
+        batch = objective.examples(batch, rng)
+    # As distillation does: a slot for each token, of weight 0.
+    more = dict(batch)
+    for key in ("mask_positions", "mask_labels", "mask_weights"):
+        added = np.arange(12)[None] if key == "mask_positions" else np.zeros((1, 12))
+        more[key] = np.concatenate([batch[key], added.astype(batch[key].dtype)], axis=1)
+    scorers = [objective.attach(network) for objective in objectives]
+    losses = []
+    for each in (batch, more):
+        outputs = dict(network(each))
+        _, predicted = scorers[0](each, outputs)
+        losses.append(scorers[1](each, outputs | predicted)[0]["loss"])
+    assert np.allclose(*losses, rtol=1e-5)
+
+
 def test_without_masked_lm_before_it_there_is_nothing_to_shuffle():
     with pytest.raises(RecipeError, match="name masked_lm before it"):
         WordStructure(CONTEXT).examples(row(["[CLS]", *"我爱北京"]), np.random.default_rng(0))
