@@ -200,8 +200,8 @@ def check_compatible(
 
     Raises:
         UnknownNameError: A name is unknown.
-        RecipeError: A needed capability is missing, more than one part prepares the batch, or not
-            exactly one part chooses the segments.
+        RecipeError: A needed capability is missing, more than one part prepares the batch or hides
+            its tokens, or not exactly one part chooses the segments.
     """
     where = f"{where}: " if where else ""
     network = literals("families", family, folders, f"{where}family")
@@ -258,6 +258,13 @@ def check_compatible(
             f"{where}{alone[0]!r} shares its rows with no other objective, got"
             f" {', '.join(objectives)}. Let them take turns (`alternate: true`) or train them in"
             " stages of their own"
+        )
+    hiding = [name for name, part in parts.items() if part.get("HIDES_TOKENS")]
+    if len(hiding) > 1:
+        raise RecipeError(
+            f"{where}at most one objective may hide tokens of a row, got {len(hiding)}:"
+            f" {', '.join(hiding)}; the second would take what the first left for the text. Let"
+            " them take turns (`alternate: true`) or train them in stages of their own"
         )
     choosing = [name for name, part in parts.items() if part.get("CHOOSES", 0) >= 2]
     if len(choosing) > 1:

@@ -298,6 +298,8 @@ class Objective(Protocol):
       the objective then scores the head's own pass; any other one reads a copy of the rows.
     - ``ALONE`` (optional): its scorer reads what no other objective's can, such as a target that a
       decoder writes. No other objective has its rows; they may take turns.
+    - ``HIDES_TOKENS`` (optional): it hides some of a row's tokens and learns what they were, so no
+      other such objective has its rows; they may take turns.
     - ``HIDES_SPANS`` (optional): names of its settings for the share of hidden tokens and the mean
       length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and

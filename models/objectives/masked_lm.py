@@ -28,6 +28,7 @@ NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
 CHOOSES = 1
 PREPARES = False
+HIDES_TOKENS = True
 # Held-out loss is measured with [MASK] only. Tokens that stay can be predicted by copying, which
 # lowers the loss to half a nat below the unigram loss without any use of context.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}

@@ -37,6 +37,7 @@ NEEDS = ("two_streams",)
 PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
+HIDES_TOKENS = True
 WRITES = True
 MEASURED = {}
 CONTINUES = True

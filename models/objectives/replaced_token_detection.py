@@ -34,6 +34,7 @@ NEEDS = ("bidirectional",)
 PROVIDES = ()
 CHOOSES = 1
 PREPARES = True
+HIDES_TOKENS = True
 PREDICT = ("replacement", "token")
 LOSS_ON = ("all", "chosen")
 

@@ -147,6 +147,20 @@ def test_stages_that_cannot_be_made_are_refused_with_the_reason(
     assert str(caught.value).startswith("x.yaml: stages[0]: ")
 
 
+@pytest.mark.parametrize(
+    ("family", "other"),
+    [
+        ("electra", "replaced_token_detection"),
+        ("unilm", "unified_lm"),
+        ("xlnet", "permutation_lm"),
+    ],
+)
+def test_what_one_objective_hid_is_no_text_of_another(family, other):
+    with pytest.raises(RecipeError, match=f"hide tokens of a row, got 2: masked_lm, {other}; .*"):
+        catalogue.check_compatible(family, ["masked_lm", other])
+    catalogue.check_turns(family, ["masked_lm", other])
+
+
 def test_questions_about_pictures_are_asked_only_where_the_rows_are_captions():
     asks = "image_question_answering"
     for beside in (["masked_lm"], ["image_text_match", "region_class"]):
