@@ -147,14 +147,17 @@ def tokens_of(job: TrainingJob) -> int:
 
 
 def network_of(job: TrainingJob) -> Any:
-    """A stage's network, in single precision."""
-    return build_network(
+    """A stage's network, in single precision; one that reads how words are spelled knows it."""
+    network = build_network(
         job.stage.family,
         job.stage.network,
         vocabulary_size=job.tokenizer.vocabulary_size,
         precision="float32",
         folders=job.folders,
     )
+    if hasattr(network, "spell"):
+        network.spell(job.tokenizer)
+    return network
 
 
 def stopped(job: TrainingJob, interruption: Interruption, at: str) -> Interrupted:
@@ -254,8 +257,6 @@ class _Run:
                     " vectors from the first stage on"
                 )
             load_before(job, self.network, self._beside())
-        elif hasattr(self.network, "spell"):
-            self.network.spell(job.tokenizer)
         arrays = [array_of(table), *self.scorer.arrays()]
         hierarchical = self.settings.noise_words == 0
         if hierarchical != arrays[2].any():

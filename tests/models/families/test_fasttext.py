@@ -20,7 +20,8 @@ from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
-from tests.models.training.memory import Rows, finetuning
+from models.training.trainer import train as train_any
+from tests.models.training.memory import Corpus, Rows, finetuning, pretraining
 
 WORDS = ("the", "saw", "中", "国", "é", "müde")
 TOKENS = (*SPECIAL_TOKENS, *WORDS)
@@ -161,10 +162,26 @@ class Orders(Rows):
         ]
 
 
-def test_bigrams_tell_what_words_alone_do_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [None, "skip_gram", "glove"])
+def test_bigrams_tell_what_words_alone_do_not(tmp_path: Path, before: str | None) -> None:
+    network = {"hidden_dim": 10, "buckets": 5000, "word_ngrams": 2}
+    initial = None
+    if before is not None:
+        initial = tmp_path / before
+        vectors: dict[str, Any] = {
+            "family": "fasttext",
+            "network": network,
+            "objectives": {before: {"window": 3}},
+            "phases": [Phase(16)],
+            "budget": Budget("epochs", 1),
+            "corpora": {"a": (Corpus(20, 1), 1.0)},
+            "heldout": {},
+        }
+        train_any(pretraining(**vectors), initial)
     given: dict[str, Any] = {
         "family": "fasttext",
-        "network": {"hidden_dim": 10, "buckets": 5000, "word_ngrams": 2},
+        "network": network,
+        "initial": initial,
         "rows": {"train": Orders(200, 1), "dev": Orders(100, 2)},
         "optimizer": {"sgd": {"peak_learning_rate": 4.0}},
         "head_settings": {"dropout": 0.0},
@@ -172,5 +189,5 @@ def test_bigrams_tell_what_words_alone_do_not(tmp_path: Path) -> None:
         "budget": Budget("epochs", 10),
         "select": {"metric": "accuracy", "split": "dev"},
     }
-    train(finetuning(**given), tmp_path)
-    assert json.loads((tmp_path / "metrics.json").read_text())["selection"]["value"] == 1.0
+    train(finetuning(**given), tmp_path / "tuned")
+    assert json.loads((tmp_path / "tuned/metrics.json").read_text())["selection"]["value"] == 1.0
