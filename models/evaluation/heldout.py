@@ -79,13 +79,13 @@ class HeldOut:
             answers=answers,
         )
         measured = literals("objectives", name, folders).get("MEASURED", {})
-        objective = build_objectives({name: measured}, None, context, folders)[name]
         self.feeds, self.left_out = {}, {}
         for source, corpus in corpora.items():
             try:
                 self.feeds[source] = batches(
                     {source: (corpus, 1.0)},
-                    [objective],
+                    # One each: what it draws may be by the frequencies of all that it has read.
+                    [*build_objectives({name: measured}, None, context, folders).values()],
                     context,
                     BATCH_SIZE,
                     SEED,

@@ -11,6 +11,7 @@ from scipy.special import expit, log_expit
 
 from fourstage.errors import RecipeError
 from models import catalogue
+from models.evaluation.heldout import HeldOut
 from models.families.context2vec import Context2Vec as Network
 from models.objectives.context2vec import NOISE_IDS, WORD_SCORES, Context2Vec
 from models.protocols import Context
@@ -162,3 +163,12 @@ def test_noise_does_not_depend_on_how_often_a_corpus_is_read():
 
     assert np.array_equal(noise(0), noise(9))
     assert 0.4 < (noise(9) == 9).mean() < 0.6
+
+
+def test_a_held_out_text_is_measured_alike_whatever_is_measured_beside_it(made):
+    network, scorer, _ = made
+    texts = {name: MemoryCorpus([[[word] * 30]]) for name, word in (("a", 9), ("b", 15))}
+    for corpora in (["a"], ["a", "b"]):
+        given = {name: texts[name] for name in corpora}
+        heldout = HeldOut(network, "context2vec", scorer, given, CONTEXT.tokenizer, 8)
+        assert set(np.unique(heldout.feeds["a"].batch(0)[NOISE_IDS])) == {9}
