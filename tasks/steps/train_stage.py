@@ -12,6 +12,7 @@ from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
 from models.stage_format import HISTORY, METRICS, NETWORK
+from tasks.orchestration.cancellation import announce_cancellation
 from tasks.steps.durable import durable
 from tasks.steps.progress import StageListener
 from tasks.steps.taken_over import brought_network, has_start
@@ -98,7 +99,8 @@ def _die_of(signal_number: int) -> None:
     """Kill this process with the signal, now that the checkpoint is written.
 
     Prefect must see the signal itself: after an exception, the run would be Failed instead of
-    Crashed, and retries would apply.
+    Crashed or Cancelled, and retries would apply.
     """
+    announce_cancellation()
     os.kill(os.getpid(), signal_number)
     signal.pause()

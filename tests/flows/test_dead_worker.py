@@ -1,4 +1,4 @@
-"""A worker and its run are killed while a stage trains; with no hand the same run completes."""
+"""A run ends while a stage trains: killed with its worker it completes, cancelled it stays so."""
 
 from __future__ import annotations
 
@@ -47,10 +47,21 @@ def wait_until(what: str, seconds: float, happens) -> Any:
     return found
 
 
+def start(up: Up, *overrides: str) -> Any:
+    """Start a run of the weekly deployment."""
+    (weekly,) = up.ask("deployments/filter", {"deployments": {"name": {"any_": ["weekly"]}}})
+    asked = {"state": {"type": "SCHEDULED"}, "parameters": {"overrides": overrides}}
+    return up.ask(f"deployments/{weekly['id']}/create_flow_run", asked)
+
+
+def states(up: Up, run: Any) -> list[str]:
+    """Names of the states that a run has been in."""
+    return [state["name"] for state in up.ask(f"flow_run_states/?flow_run_id={run['id']}")]
+
+
 def test_a_run_whose_worker_was_killed_completes_by_itself(up: Up):
     home = up.person.home
-    (weekly,) = up.ask("deployments/filter", {"deployments": {"name": {"any_": ["weekly"]}}})
-    run = up.ask(f"deployments/{weekly['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}})
+    run = start(up)
     wait_until("a checkpoint", 300, lambda: checkpoints(home))
     killed = 0
     for process in living(home):
@@ -81,7 +92,15 @@ def test_a_run_whose_worker_was_killed_completes_by_itself(up: Up):
     traced = up.person.types("trace", "models:/long@champion", "--json")
     assert traced.code == 0, traced.told()
     assert traced.json["model"]["version"] == 1
-    states = up.ask("flow_run_states/?flow_run_id=" + run["id"])
-    names = [state["name"] for state in states]
-    assert "Crashed" in names
-    assert "AwaitingRetry" in names
+    assert {"Crashed", "AwaitingRetry"} <= set(states(up, run))
+
+
+def test_a_run_that_somebody_cancels_while_it_trains_is_never_crashed(up: Up):
+    run = start(up, "seed=23")  # a network of its own
+    wait_until("a checkpoint", 300, lambda: checkpoints(up.person.home))
+    up.ask(f"flow_runs/{run['id']}/set_state", {"state": {"type": "CANCELLING"}})
+    wait_until("its end", 120, lambda: states(up, run)[-1] == "Cancelled")
+    assert states(up, run)[-3:] == ["Running", "Cancelling", "Cancelled"]
+    called = {"flow_runs": {"parent_flow_run_id": {"any_": [run["id"]]}}}
+    ends = sorted(each["state_name"] for each in up.ask("flow_runs/filter", called))
+    assert ends == ["Cancelled", "Completed"]  # training, preparing
