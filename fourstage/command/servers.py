@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -274,18 +275,31 @@ def work_pool(file: Path) -> str:
     """The work pool that a ``prefect.yaml`` gives its deployments.
 
     Raises:
-        EnvironmentFault: They have several, but one worker serves only one.
+        EnvironmentFault: They have none, or several, but one worker serves only one.
     """
     if not file.is_file():
         return POOL
-    deployments = read_document(file, file.name).value["deployments"]
-    names = {each["work_pool"]["name"] for each in deployments}
-    if len(names) != 1:
+    try:
+        deployments = read_document(file, file.name).value["deployments"]
+        names = [(each["name"], each["work_pool"]["name"]) for each in deployments]
+    except (KeyError, TypeError) as error:
         raise EnvironmentFault(
-            f"{file}: expected one work pool for all deployments, got {', '.join(sorted(names))};"
-            " `fourstage up` starts one worker"
+            f"{file}: expected a list `deployments:`, in which each has a `name:` and a"
+            " `work_pool:` with a `name:`"
+        ) from error
+    for name in chain.from_iterable(names):
+        if not isinstance(name, str):
+            raise EnvironmentFault(
+                f"{file}: expected text as the name of a deployment or a work pool, got {name!r},"
+                " as YAML reads it: put it in quotes"
+            )
+    pools = sorted({pool for _, pool in names})
+    if len(pools) != 1:
+        raise EnvironmentFault(
+            f"{file}: expected one work pool for all deployments, got"
+            f" {', '.join(pools) or 'no deployments'}; `fourstage up` starts one worker"
         )
-    return names.pop()
+    return pools[0]
 
 
 def _module(environment: dict[str, str], *arguments: str) -> str:

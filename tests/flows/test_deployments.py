@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from fourstage.command.project_deployments import KEPT, project_deployments
 from fourstage.command.servers import work_pool
+from fourstage.errors import EnvironmentFault
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"
@@ -252,6 +253,50 @@ def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file, 
     }
     active = [d["entrypoint"] for d in deployments for s in d.get("schedules", []) if s["active"]]
     assert active == ["flows.janitor:janitor"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("2026", "2026"),
+        ("2026-11-29", "2026-11-29"),
+        ("on", "on"),
+        ("null", "null"),
+        ("prefect-demo", "project-prefect-demo"),
+        ("Prefect", "project-Prefect"),
+    ],
+)
+def test_no_project_has_a_name_that_yaml_or_prefect_takes_for_something_else(
+    tmp_path, folder, name
+):
+    file = tmp_path / "prefect.yaml"
+    file.write_text(project_deployments(folder, "recipes/mine.yaml", "mine"), "utf-8")
+    assert work_pool(file) == name
+    values = yaml.safe_load(file.read_text("utf-8"))  # as Prefect does
+    named = [(each["name"], each["work_pool"]["name"]) for each in values["deployments"]]
+    assert set(named) == {(name, name)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("deployments: [{name: 2026, work_pool: {name: mine}}]", "got 2026, as YAML reads it"),
+        ("deployments: [{name: mine, work_pool: {name: on}}]", "got True, as YAML reads it"),
+        ("deployments: [{name: mine}]", "each has a `name:` and a `work_pool:`"),
+        ("deployments: [{name: mine, work_pool: mine}]", "each has a `name:` and a `work_pool:`"),
+        ("name: mine", "expected a list `deployments:`"),
+        ("deployments: []", "got no deployments"),
+        (
+            "deployments: [{name: a, work_pool: {name: x}}, {name: a, work_pool: {name: y}}]",
+            "expected one work pool for all deployments, got x, y",
+        ),
+    ],
+)
+def test_up_says_what_is_wrong_with_the_names_in_a_file_of_ones_own(tmp_path, text, told):
+    file = tmp_path / "prefect.yaml"
+    file.write_text(text, "utf-8")
+    with pytest.raises(EnvironmentFault, match=re.escape(told)):
+        work_pool(file)
 
 
 def test_names_are_unique(deployments):
