@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import signal
@@ -9,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -156,14 +157,20 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         mlflow_port: Port of MLflow's pages.
 
     Raises:
-        EnvironmentFault: A port is taken, or a server does not start.
+        EnvironmentFault: Another process serves the home, a port is taken, or a server does not
+            start.
     """
+    make_home()
+    with _alone():
+        for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
+            _require_free(port, option)
+        _serve(prefect_port, mlflow_port)
+
+
+def _serve(prefect_port: int, mlflow_port: int) -> None:
     from tasks.tracking.connection import connect
     from tasks.tracking.mlflow_pages import LOGIN
 
-    for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
-        _require_free(port, option)
-    make_home()
     logs = home() / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     prefect, mlflow = f"http://{LOOPBACK}:{prefect_port}", f"http://{LOOPBACK}:{mlflow_port}"
@@ -317,6 +324,28 @@ def _module(environment: dict[str, str], *arguments: str) -> str:
             f"`{' '.join(arguments[:3])}` failed: {(done.stderr or done.stdout)[-800:]}"
         )
     return done.stdout
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let no other process serve the home: it would take over the addresses that this one wrote.
+
+    Raises:
+        EnvironmentFault: Another process serves it.
+    """
+    with open(home() / "up.lock", "a+", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise EnvironmentFault(
+                f"`fourstage up` serves the home {home()} already, as process {lock.read()}. Join"
+                f" its servers (. {shlex.quote(str(home() / 'servers.env'))}), or end it first"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
 
 
 def _require_free(port: int, option: str) -> None:

@@ -1,4 +1,4 @@
-"""The processes of ``fourstage up``: what ends by itself at night is started again."""
+"""``fourstage up``: it starts alone and on ports of its own; what ends at night starts again."""
 
 from __future__ import annotations
 
@@ -32,3 +32,14 @@ def test_what_ended_is_started_again_unless_it_ends_at_once(
         ours.stop()
     assert ours.log(name).read_text().split() == ["started", "started"]
     assert f"the {name} has ended; it is started again" in capsys.readouterr().err
+
+
+def test_a_home_is_served_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A second one on other ports would take over the addresses in `servers.env`."""
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
+    already = f"serves the home {tmp_path} already, as process {os.getpid()}"
+    with servers._alone(), pytest.raises(EnvironmentFault, match=already):
+        servers.up(1, 2)
+    with servers._alone():  # after the first has ended
+        pass
