@@ -23,7 +23,7 @@ from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import PAGES, SHIPPED, WEBHOOK, home, make_home, project
+from fourstage.settings import PAGES, SHIPPED, WEBHOOK, home, make_home, mlflow_uri, project
 from fourstage.strict_yaml import read_document
 from fourstage.terminal import say
 
@@ -162,8 +162,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     """
     make_home()
     with _alone():
-        for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
-            _require_free(port, option)
+        _require_ports(prefect_port, mlflow_port)
         _serve(prefect_port, mlflow_port)
 
 
@@ -346,6 +345,19 @@ def _alone() -> Iterator[None]:
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+def _require_ports(prefect_port: int, mlflow_port: int) -> None:
+    """Refuse ports that are taken. MLflow's is not used where the pages are another server's."""
+    from tasks.tracking.connection import is_local
+
+    _require_free(prefect_port, "--prefect-port")
+    if is_local(mlflow_uri()):
+        if mlflow_port == prefect_port:
+            raise EnvironmentFault(
+                f"--prefect-port and --mlflow-port: expected two ports, got {mlflow_port} twice"
+            )
+        _require_free(mlflow_port, "--mlflow-port")
 
 
 def _require_free(port: int, option: str) -> None:

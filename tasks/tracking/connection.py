@@ -89,7 +89,7 @@ class Tracking:
     @property
     def local(self) -> bool:
         """Whether it is a database that this process writes directly."""
-        return not self.uri.startswith(("http://", "https://", "databricks"))
+        return is_local(self.uri)
 
     def page(self, path: str) -> str | None:
         """Address of a page in MLflow's UI, or None if no server is known.
@@ -154,6 +154,11 @@ class Tracking:
         with open(path, "a+") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             yield
+
+
+def is_local(uri: str) -> bool:
+    """Whether an address is that of a database, not of a server."""
+    return not uri.startswith(("http://", "https://", "databricks"))
 
 
 def answered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from functools import partial
 from pathlib import Path
 
@@ -43,3 +44,20 @@ def test_a_home_is_served_by_one_process(tmp_path: Path, monkeypatch: pytest.Mon
         servers.up(1, 2)
     with servers._alone():  # after the first has ended
         pass
+
+
+def test_the_port_of_pages_that_nobody_starts_may_be_taken(monkeypatch: pytest.MonkeyPatch):
+    """MLflow's own server listens on 5000 by default, as `up` does where there is none."""
+    with socket.socket() as theirs, socket.socket() as free:
+        for each in (theirs, free):
+            each.bind((servers.LOOPBACK, 0))
+        theirs.listen()
+        taken, ours = (each.getsockname()[1] for each in (theirs, free))
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{taken}")
+        free.close()
+        servers._require_ports(ours, taken)
+        monkeypatch.delenv("MLFLOW_TRACKING_URI")
+        with pytest.raises(EnvironmentFault, match=f"port {taken} on .* with --mlflow-port"):
+            servers._require_ports(ours, taken)
+        with pytest.raises(EnvironmentFault, match=f"two ports, got {ours} twice"):
+            servers._require_ports(ours, ours)
