@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from prefect import flow
+from pydantic import Field
 
 from flows.lifecycle import lifecycle
 from tasks.comparison.choice_meter import Meter
@@ -24,7 +27,7 @@ def choose(
     recipe: str,
     overrides: list[str] | None = None,
     smoke: bool = False,
-    minutes: float = 60.0,
+    minutes: Annotated[float, Field(ge=1)] = 60.0,
     candidates: list[str] | None = None,
     without: list[str] | None = None,
     begun: float | None = None,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from prefect import flow
 
+from fourstage.recipe.schema import Seed
 from tasks.comparison.budgets import equal_budgets, run_entry, searched
 from tasks.comparison.compare import compare_runs
 from tasks.comparison.entries import check_equal, contrasts_of, entries_of
@@ -18,8 +21,8 @@ def compare(
     recipes: list[str],
     overrides: list[str] | None = None,
     smoke: bool = False,
-    seeds: list[int] | None = None,
-    equal: str | None = None,
+    seeds: list[Seed] | None = None,
+    equal: Literal["tokens", "time"] | None = None,
     contrasts: list[str] | None = None,
     variants: list[str] | None = None,
     accept_code_change: list[str] | None = None,
@@ -35,7 +38,7 @@ def compare(
         recipes: Names or paths; the first sets the measure for `equal`.
         overrides: ``a.b=c`` settings that override those of all recipes.
         smoke: Whether to run them as quick trials, at size tiny, on embedded data.
-        seeds: Seeds to use instead of the recipes' own.
+        seeds: Different seeds to use instead of the recipes' own.
         equal: ``tokens`` or ``time``: scale pre-training to that of the first recipe.
         contrasts: What to test, as ``CANDIDATE:REFERENCE``, by names of recipes or
             ``cheap_baseline``; by default every recipe against the first and the cheap baseline.

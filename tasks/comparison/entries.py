@@ -31,9 +31,12 @@ def entries_of(
 
     Raises:
         UnknownNameError: An accepted stage is in no recipe.
-        RecipeError: Two recipes share a name, none answers rows, or they have different rows or
-            probes. A recipe that answers none beside others that do has its losses in the table.
+        RecipeError: A seed comes twice, two recipes share a name, none answers rows, or they have
+            different rows or probes. A recipe that answers none beside others that do has its
+            losses in the table.
     """
+    if seeds and len(set(seeds)) < len(seeds):
+        raise RecipeError("compare: seeds: expected different seeds, got one twice")
     varied = parse_variants(variants)
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}

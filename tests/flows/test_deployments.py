@@ -15,6 +15,7 @@ from typing import Any, get_args, get_origin
 
 import pytest
 import yaml
+from prefect.exceptions import ParameterTypeError
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from fourstage.command.project_deployments import KEPT, project_deployments
@@ -253,6 +254,19 @@ def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file, 
     }
     active = [d["entrypoint"] for d in deployments for s in d.get("schedules", []) if s["active"]]
     assert active == ["flows.janitor:janitor"]
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "parameters", "told"),
+    [
+        ("flows.compare:compare", {"recipes": ["a"], "equal": "token"}, "'tokens' or 'time'"),
+        ("flows.compare:compare", {"recipes": ["a"], "seeds": [-1]}, "greater than or equal to 0"),
+        ("flows.choose:choose", {"recipe": "a", "minutes": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_a_form_refuses_what_the_command_line_refuses(entrypoint, parameters, told):
+    with pytest.raises(ParameterTypeError, match=told):
+        flow_of({"entrypoint": entrypoint}).validate_parameters(parameters)
 
 
 @pytest.mark.parametrize(

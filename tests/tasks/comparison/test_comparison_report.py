@@ -312,6 +312,8 @@ def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path)
     same = _write(home, "same", LABELLED.format(name="one", dataset="python_libraries"))
     with pytest.raises(RecipeError, match="another recipe is called 'one' too"):
         entries_of([one, same])
+    with pytest.raises(RecipeError, match="expected different seeds, got one twice"):
+        entries_of([one], seeds=[1, 2, 1])
     unlabelled = _write(home, "unlabelled", UNLABELLED)
     with pytest.raises(RecipeError, match="needs a stage finetune"):
         entries_of([unlabelled])
