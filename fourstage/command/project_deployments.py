@@ -33,9 +33,7 @@ def project_deployments(project: str, recipe: str, model: str) -> str:
     name = re.sub(r"[^\w.-]+", "-", project).strip("-.") or "project"
     if name.lower().startswith("prefect"):
         name = f"project-{name}"  # Prefect keeps work pools of such names to itself
-    name = json.dumps(
-        name, ensure_ascii=False
-    )  # a bare 2026 is a number in YAML, a bare on is true
+    name = json.dumps(name, ensure_ascii=False)  # YAML takes a bare 2026 for a number, on for true
     head, *entries = (SHIPPED / "prefect.yaml").read_text(encoding="utf-8").split(ENTRY)
     kept = [entry.split("\n", 1) for entry in entries if entry.split("\n", 1)[0] in KEPT]
     text = head + "".join(f"{ENTRY}{name}\n{rest}" for _, rest in kept)
