@@ -1,10 +1,30 @@
-"""The width of text in a terminal, where a Chinese character takes two columns.
+"""Text in a terminal: how wide it is, and what of it the terminal would obey.
+
+A Chinese character takes two columns.
 
 Rich measures and cuts. Where it wraps, it breaks or cuts off a word longer than a line; here it
 stays whole, so that a path or a command can be copied.
 """
 
 from __future__ import annotations
+
+# Control characters, of which a terminal obeys many (it clears its screen, changes its title), and
+# those that change the writing direction. Line ends and tabs are layout.
+_OBEYED = (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_HARMLESS = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in _OBEYED
+    if chr(code) not in "\n\t"
+}
+
+
+def harmless(text: str) -> str:
+    r"""A text with what a terminal would obey made visible, such as ``\x1b`` for an escape.
+
+    Names of files and archive members, and what other people's recipes and sources say, may hold
+    it.
+    """
+    return text.translate(_HARMLESS)
 
 
 def width(text: str) -> int:

@@ -20,6 +20,7 @@ from fourstage.errors import (
 )
 from fourstage.settings import EMBEDDED, home, without_credentials
 from fourstage.space import no_space, too_many_open_files
+from fourstage.text_width import harmless
 
 TRACEBACK = "FOURSTAGE_TRACEBACK"
 INTERRUPTED = 128 + signal.SIGINT
@@ -109,7 +110,7 @@ def _said(message: str, code: int) -> int:
     if os.environ.get(TRACEBACK) == "1":
         traceback.print_exc()
     try:
-        sys.stderr.write(f"fourstage: {message}\n")
+        sys.stderr.write(f"fourstage: {harmless(message)}\n")
         sys.stderr.flush()
     except OSError:
         # The terminal was closed. Python would flush once more at exit, and fail with 120.

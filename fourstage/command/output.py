@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fourstage.terminal import libraries_speak_to, new_log
-from fourstage.text_width import width, wrapped
+from fourstage.text_width import harmless, width, wrapped
 
 UNLIMITED = 100_000  # columns, where output goes to no terminal
 ONE_CELL = str.maketrans("\t\n\r", "   ")
@@ -23,8 +23,8 @@ def print_json(value: object) -> None:
 
 
 def print_line(text: str = "") -> None:
-    """Print one line of text."""
-    sys.stdout.write(f"{text}\n")
+    """Print one line of text, with control characters made visible."""
+    sys.stdout.write(f"{harmless(text)}\n")
 
 
 def print_cells(cells: Sequence[str]) -> None:
@@ -40,7 +40,7 @@ def print_text(text: str) -> None:
 
 def tell(line: str) -> None:
     """Print progress to standard error, because standard output is for the result."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{harmless(line)}\n")
     sys.stderr.flush()
 
 
@@ -50,7 +50,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    lines = [[Text(str(cell)) for cell in row] for row in (head, *rows)]
+    lines = [[Text(harmless(str(cell))) for cell in row] for row in (head, *rows)]
     table = Table.grid(padding=(0, 2, 0, 0))
     for column in zip(*lines, strict=True):
         words = [word for cell in column for word in cell.plain.split()]

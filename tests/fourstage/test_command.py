@@ -11,10 +11,15 @@ import subprocess
 import sys
 import termios
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from corpora.archives import contents
+from corpora.decoding import lines
+from corpora.snapshot import take_snapshot
+from data_contracts.sources import load_source
 from fourstage.command import main
 from fourstage.command.exits import exit_code_of
 from fourstage.errors import (
@@ -415,6 +420,35 @@ def test_list_shows_a_source_that_cannot_be_read_beside_the_others(tmp_path, cap
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["broken"]["about"].startswith("cannot be read: sources/broken.yaml")
     assert rows["python_libraries"]["kind"] == "dataset"
+
+
+def test_no_name_of_others_steers_the_terminal(tmp_path, capsys, monkeypatch):
+    """A source may describe itself with escapes, and a message names what an archive has."""
+    title, cleared = "\x1b]0;mine\x07", "\x1b[2J\x9b31m\u202e"
+    (tmp_path / "fourstage.project").touch()
+    (tmp_path / "sources").mkdir()
+    written = {"name": "x", "language": "en", "licence": "CC0", "files": ["a.zip"]}
+    source = tmp_path / "sources" / "x.yaml"
+    source.write_text(json.dumps({**written, "description": title + cleared}), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["list", "sources"]) == 0
+    listed = capsys.readouterr().out
+    assert r"\x1b]0;mine\x07\x1b[2J\x9b31m\u202e" in listed
+
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(f"{title}.txt", b"\x89PNG")
+
+    def read() -> int:
+        found = load_source("x", [tmp_path])
+        for state in take_snapshot(found).files:
+            for content in contents(state):
+                list(lines(content, found))
+        return 0
+
+    assert exit_code_of(read) == 3
+    said = capsys.readouterr().err
+    assert r"a.zip!\x1b]0;mine\x07.txt: expected text, got an image" in said
+    assert not re.search(r"[^\n\x20-\x7e]", said)
 
 
 def test_plan_resolved_prints_every_value_with_its_origin(capsys):
