@@ -167,12 +167,16 @@ def refuse_shadowed() -> None:
 def make_home() -> None:
     """Create the folders of the home.
 
+    Prefect's holds what all runs have logged and the address of notifications, so it is for its
+    owner alone, as Prefect itself would create it.
+
     Raises:
         EnvironmentFault: One cannot be created or written; the message names it and the user.
     """
-    for folder in (home(), home() / "store", Path(os.environ["PREFECT_HOME"])):
+    prefect = Path(os.environ["PREFECT_HOME"])
+    for folder, mode in ((home(), 0o777), (home() / "store", 0o777), (prefect, 0o700)):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as error:

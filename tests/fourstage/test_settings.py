@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fourstage.settings import REPOSITORY, enter_project, make_private, without_credentials
+from fourstage.settings import (
+    REPOSITORY,
+    enter_project,
+    make_home,
+    make_private,
+    without_credentials,
+)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +94,16 @@ def test_prefects_folder_goes_with_the_home_into_a_new_project(tmp_path, monkeyp
     (project / "fourstage.project").touch()
     enter_project(project)
     assert os.environ["PREFECT_HOME"] == f"{project}/var/prefect"
+
+
+def test_what_prefect_keeps_of_runs_is_read_by_its_owner_alone(tmp_path, monkeypatch):
+    """Its database has every line that a run logged, and the secret address of notifications."""
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home" / "prefect"))
+    usual = os.umask(0o022)
+    try:
+        make_home()
+    finally:
+        os.umask(usual)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").iterdir()}
+    assert modes == {"store": 0o755, "prefect": 0o700}
