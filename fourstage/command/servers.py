@@ -263,7 +263,7 @@ def deploy(environment: dict[str, str]) -> None:
     """
     own = project() / "prefect.yaml"
     pool = work_pool(own)
-    _module(environment, "prefect", "work-pool", "create", pool, "--type", "process", "--overwrite")
+    _module(environment, "tasks.orchestration.work_pools", pool)
     files = (str(own),) if own.is_file() else ()
     for file in files:
         _module(environment, "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", file)

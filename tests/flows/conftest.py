@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,11 +44,14 @@ def wait_for(address: str, process: subprocess.Popen, seconds: float = 120) -> N
     raise AssertionError(f"no answer from {address} within {seconds} s")
 
 
-@pytest.fixture(scope="package")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path) -> Iterator[str]:
-    """A Prefect server with a scheduler, on loopback: its API's address."""
-    home = tmp_path_factory.mktemp("prefect-server")
-    put_prefect(empty_prefect, home)
+@contextmanager
+def served_prefect(home: Path, **more: str) -> Iterator[str]:
+    """A Prefect server with a scheduler, on loopback: its API's address.
+
+    Args:
+        home: Its folder, which has a database.
+        more: Further variables of its environment.
+    """
     port = free_port()
     with open(home / "log", "wb") as log:
         process = subprocess.Popen(
@@ -57,7 +61,8 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path
             ],
             env=os.environ
             | PRIVATE_ENVIRONMENT
-            | {"PREFECT_HOME": str(home), "PREFECT_UI_URL": f"http://127.0.0.1:{port}"},
+            | {"PREFECT_HOME": str(home), "PREFECT_UI_URL": f"http://127.0.0.1:{port}"}
+            | more,
             cwd=home,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -69,6 +74,15 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path
         yield f"http://127.0.0.1:{port}/api"
     finally:
         end(process)
+
+
+@pytest.fixture(scope="package")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory, empty_prefect: Path) -> Iterator[str]:
+    """A Prefect server that the tests of this folder share: its API's address."""
+    home = tmp_path_factory.mktemp("prefect-server")
+    put_prefect(empty_prefect, home)
+    with served_prefect(home) as address:
+        yield address
 
 
 @dataclass

@@ -7,7 +7,12 @@ wrong schedule, skips the whole file.
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import re
+import socketserver
+import threading
+import urllib.request
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -19,9 +24,11 @@ from prefect.exceptions import ParameterTypeError
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from fourstage.command.project_deployments import KEPT, project_deployments
-from fourstage.command.servers import work_pool
+from fourstage.command.servers import deploy, work_pool
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
+from tests.flows.conftest import served_prefect
+from tests.flows.databases import put_prefect
 
 FILE = REPOSITORY / "prefect.yaml"
 FLOWS = REPOSITORY / "flows"
@@ -311,6 +318,33 @@ def test_up_says_what_is_wrong_with_the_names_in_a_file_of_ones_own(tmp_path, te
     file.write_text(text, "utf-8")
     with pytest.raises(EnvironmentFault, match=re.escape(told)):
         work_pool(file)
+
+
+def test_deploying_asks_nobody_outside_of_this_machine(
+    empty_prefect: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Prefect's own command for work pools has the server look them up at GitHub."""
+    (tmp_path / "fourstage.project").touch()
+    monkeypatch.chdir(tmp_path)
+    put_prefect(empty_prefect, tmp_path / "prefect")
+    asked: list[bytes] = []
+
+    class Proxy(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.rfile.readline())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, args=[0.01], daemon=True).start()
+        outside = f"http://127.0.0.1:{proxy.server_address[1]}"
+        proxied = {"HTTPS_PROXY": outside, "HTTP_PROXY": outside, "NO_PROXY": "127.0.0.1"}
+        with served_prefect(tmp_path / "prefect", **proxied) as address:
+            deploy({**os.environ, **PRIVATE_ENVIRONMENT, **proxied, "PREFECT_API_URL": address})
+            with urllib.request.urlopen(f"{address}/work_pools/fourstage", timeout=60) as answer:
+                made = json.load(answer)
+        proxy.shutdown()
+    assert made["type"] == "process"
+    assert "env" in made["base_job_template"]["variables"]["properties"]
+    assert asked == []
 
 
 def test_names_are_unique(deployments):
