@@ -26,6 +26,7 @@ from fourstage.digests import DigestCache, digest, write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
 from fourstage.terminal import say
+from tasks.store.predictions import WORD_REGIONS
 
 MANIFEST = "manifest.json"
 UNFINISHED = "checkpoints"  # removed when an entry is finished
@@ -217,11 +218,14 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             found = work(folder)
             checkpoints = folder / UNFINISHED
-            outputs = {
-                str(path.relative_to(folder)): self.digests.of(path)
+            files = [
+                path
                 for path in sorted(folder.rglob("*"))
                 if path.is_file() and checkpoints not in path.parents
-            }
+            ]
+            for path in filter(_has_rows, files):
+                path.chmod(0o600)
+            outputs = {str(path.relative_to(folder)): self.digests.of(path) for path in files}
             # Through JSON, so that the digest is the same when the facts are read back.
             facts = json.loads(json.dumps(dict(found.facts)))
             manifest = {
@@ -320,6 +324,14 @@ def content_digest(kind: str, outputs: Mapping[str, str], facts: Mapping[str, An
     """Digest of the outputs and facts, without notes."""
     files = {name: value for name, value in outputs.items() if _is_output(name)}
     return digest({"kind": kind, "outputs": files, "facts": dict(facts)})
+
+
+def _has_rows(path: Path) -> bool:
+    """Whether a file has answers to rows, which may be texts, or words of them: for its owner alone.
+
+    Files of the texts themselves are written so from the start.
+    """
+    return path.suffix == ".parquet" or path.name == WORD_REGIONS
 
 
 def _is_output(name: str) -> bool:

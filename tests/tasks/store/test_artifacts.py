@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from fourstage.digests import digest
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY
 from tasks.store.artifacts import MANIFEST, Artifact, Findings, Missing, Store
+from tasks.store.predictions import PREDICTIONS, WORD_REGIONS
 
 PREIMAGE = {"kind": "corpus", "settings": {"source": "notes"}}
 KEY = digest(PREIMAGE)
@@ -254,6 +257,31 @@ def test_equal_outputs_of_different_keys_share_a_digest_and_others_do_not(store:
     third, _ = store.make("corpus", "corpus notes", {"third": True}, lambda folder: Findings())
     assert first.digest == second.digest != third.digest
     assert len({first.key, second.key, third.key}) == 3
+
+
+def test_answers_to_rows_are_read_by_their_owner_alone(store: Store):
+    """Of a head that writes or points into a text, answers are a user's text."""
+
+    def evaluate(folder: Path) -> Findings:
+        answers = {"id": ["1"], "label": ['["a user\'s summary"]'], "predicted": ['["a summary"]']}
+        pandas.DataFrame(answers).to_parquet(folder / PREDICTIONS)
+        (folder / WORD_REGIONS).write_text('["words of a row"]', encoding="utf-8")
+        (folder / "measured.json").write_text("{}", encoding="utf-8")
+        return Findings()
+
+    usual = os.umask(0o022)
+    try:
+        artifact, _ = store.make("evaluation", "evaluation", PREIMAGE, evaluate)
+    finally:
+        os.umask(usual)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in artifact.folder.iterdir()}
+    assert modes == {
+        PREDICTIONS: 0o600,
+        WORD_REGIONS: 0o600,
+        "measured.json": 0o644,
+        MANIFEST: 0o644,
+    }
+    assert isinstance(store.find("evaluation", artifact.key), Artifact)
 
 
 def test_entries_come_in_the_order_they_were_made(store: Store, said: list[str]):
