@@ -39,6 +39,8 @@ def write_joining(prefect: str) -> Path:
         "# To be sourced: runs of a terminal then join the servers of `fourstage up`.\n"
         f"export PREFECT_API_URL={prefect}\n"
         f'export PREFECT_API_AUTH_STRING="$(cat {login})"\n'
+        # For Prefect's and MLflow's own commands, whose telemetry is on by default.
+        "export DO_NOT_TRACK=${DO_NOT_TRACK:-true}\n"
     )
     write_atomically(file, text, mode=0o600)
     return file

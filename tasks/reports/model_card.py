@@ -280,7 +280,7 @@ def _calling(called: str, facts: ModelFacts) -> str:
     code = "\n".join([*lines, f"model.predict([{row}])  # {told}"])
     return f"""```sh
 fourstage predict {called} {typed(answers, package.settings)}
-mlflow models serve --model-uri models:/{called} --env-manager local
+DO_NOT_TRACK=true mlflow models serve --model-uri models:/{called} --env-manager local
 fourstage trace models:/{called}
 ```
 

@@ -327,9 +327,9 @@ def content_digest(kind: str, outputs: Mapping[str, str], facts: Mapping[str, An
 
 
 def _has_rows(path: Path) -> bool:
-    """Whether a file has answers to rows, which may be texts, or words of them: for its owner alone.
+    """Whether a file has answers to rows, which may be texts, or words of rows.
 
-    Files of the texts themselves are written so from the start.
+    It is for its owner alone. Files of the texts themselves are written so from the start.
     """
     return path.suffix == ".parquet" or path.name == WORD_REGIONS
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,12 @@ def test_the_file_to_source_holds_no_password():
     joining = write_joining("http://127.0.0.1:4200/api")
     assert login_file().read_text().strip() not in joining.read_text()
     assert joining.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, "true"), ({"DO_NOT_TRACK": "0"}, "0")])
+def test_commands_of_others_report_to_nobody_where_it_is_sourced(before, after):
+    """`prefect` and `mlflow` know nothing of the settings of ``fourstage``."""
+    words = f'. "{write_joining("http://127.0.0.1:4200/api")}" && printenv DO_NOT_TRACK'
+    environment = {"PATH": os.environ["PATH"], **before}
+    said = subprocess.run(["sh", "-c", words], env=environment, capture_output=True, text=True)
+    assert said.stdout == f"{after}\n", said.stderr
