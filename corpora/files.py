@@ -22,6 +22,7 @@ LOCAL_PROTOCOLS = ("file", "memory")
 
 EMBEDDED = "smoke_"  # how the names of built-in sources begin whose files stand beside them
 
+_NO_FILE = "expected a file, got a device, pipe or socket"
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -198,7 +199,7 @@ def _nothing(source: Source, pattern: str, tried: list[Path], places: list[Path]
         if path.is_symlink():
             raise ContractViolation(_dangling(path))
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise ContractViolation(f"{path}: expected a file, got a device, pipe or socket.")
+            raise ContractViolation(f"{path}: {_NO_FILE}.")
     if len(tried) == 1:
         looked = str(_fixed_part(tried[0]))
     else:
@@ -235,6 +236,9 @@ def _addressed(
         paths = sorted(filesystem.find(path))
     else:
         paths = [path] if filesystem.exists(path) else []
+    for found in paths:
+        if not filesystem.isfile(found):
+            raise ContractViolation(f"{found}: {_NO_FILE}, or a link to none.")
     if not paths:
         raise ContractViolation(
             f"source {source.name}: {pattern!r} matches nothing in the {protocol} file system."

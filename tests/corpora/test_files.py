@@ -118,6 +118,16 @@ def test_addresses_of_memory_are_read_and_remote_ones_are_not(tmp_path: Path, co
         corpus("memory://room/none.jsonl")
 
 
+def test_an_address_of_a_device_or_a_pipe_is_refused_as_its_path_is(tmp_path: Path):
+    """A device never ends, and a pipe waits for ever for somebody who writes."""
+    write(tmp_path / "c.jsonl", documents(2))
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for address in ("file:///dev/zero", f"file://{tmp_path}/pipe.jsonl", f"file://{tmp_path}"):
+        with pytest.raises(ContractViolation, match="expected a file, got a device, pipe"):
+            names(files=[address])
+    assert names(files=[f"file://{tmp_path}/c.jsonl"]) == ["c.jsonl"]
+
+
 def test_the_digest_hangs_on_content_and_names_not_on_folders(tmp_path: Path):
     digests = []
     for folder in (tmp_path / "one", tmp_path / "two"):
