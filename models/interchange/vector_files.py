@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("word2vec", "word2vec_binary", "glove")
 ENDINGS = {".vec": "word2vec", ".bin": "word2vec_binary", ".txt": "glove"}
 TABLE = "token/embeddings"
+_MOST_DIGITS = 18  # of a number in a header
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,8 @@ def _binary(path: Path) -> WordVectorsFile:
 
 def _header(where: str, parts: Sequence[str]) -> tuple[int, int]:
     """Number of words and width."""
-    if len(parts) != 2 or not all(part.isdecimal() and int(part) for part in parts):
+    short = all(part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts)
+    if len(parts) != 2 or not short or not all(map(int, parts)):
         raise ContractViolation(
             f"{where}: expected a header with two numbers, words and width; got {len(parts)}"
             " fields. A file without a header is GloVe's"

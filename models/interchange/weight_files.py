@@ -85,8 +85,10 @@ class WeightFiles:
             ) from error
         for part in parts:
             # The index is not trusted: a name in it could be a path out of the folder.
-            if not SHARD.fullmatch(part):
-                raise RecipeError(f"{index}: {part[:80]!r} is not the name of a safetensors file")
+            if not isinstance(part, str) or not SHARD.fullmatch(part):
+                raise RecipeError(
+                    f"{index}: {str(part)[:80]!r} is not the name of a safetensors file"
+                )
             if not (self.folder / part).is_file():
                 raise ContractViolation(
                     f"{index}: {part} is missing; download the whole checkpoint"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-CODE_OR_TAG = re.compile(r"(`[^`]*`)|<(?=[A-Za-z/!?])")
+CODE_OR_TAG = re.compile(r"((?<!\\)`[^`]*`)|<(?=[A-Za-z/!?])")
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

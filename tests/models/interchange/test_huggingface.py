@@ -110,10 +110,11 @@ def test_an_index_leads_to_no_other_folder(tmp_path):
     write_checkpoint(read_checkpoint(GOLDEN / "bert-large"), folder, largest_file=20_000)
     path = folder / "model.safetensors.index.json"
     index = json.loads(path.read_text("utf-8"))
-    index["weight_map"] = dict.fromkeys(index["weight_map"], "../other/model.safetensors")
-    path.write_text(json.dumps(index), "utf-8")
-    with pytest.raises(RecipeError, match="is not the name of a safetensors file"):
-        read_checkpoint(folder)
+    for name in ("../other/model.safetensors", 1):
+        index["weight_map"] = dict.fromkeys(index["weight_map"], name)
+        path.write_text(json.dumps(index), "utf-8")
+        with pytest.raises(RecipeError, match="is not the name of a safetensors file"):
+            read_checkpoint(folder)
 
 
 def test_a_checkpoint_without_heads_pooler_or_prefix_is_read(tmp_path):

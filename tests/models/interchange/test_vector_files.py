@@ -54,6 +54,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(
     [
         ("a 1 2\nb 3 4\n", "word2vec", r":1: expected a header with two numbers"),
         ("0 2\n", "word2vec", r":1: expected a header"),
+        ("9" * 5000 + " 2\na 1 2\n", "word2vec", r":1: expected a header"),
         ("3 2\na 1 2\nb 3 4\n", "word2vec", r":1: the header says 3 words, but 2 lines follow"),
         ("2 2\na 1 2\nb 3\n", "word2vec", r":3: expected a word and 2 numbers, got 1"),
         ("a 1 2\nb 3 4 5\n", "glove", r":2: expected a word and 2 numbers, got 3"),

@@ -44,9 +44,9 @@ def test_the_closing_table_reads_the_same_in_markdown_and_terminal():
 
 
 def test_words_that_look_like_tags_are_seen_on_a_page():
-    cells = ("<unk> 0.51, </s> 0.42", "label/<none>", "`name<TAB>phrase`", "1 < 2")
+    cells = ("<unk> 0.51, </s> 0.42", "label/<none>", "`name<TAB>phrase`", r"\`<img>` 1 < 2")
     assert markdown_table(("a", "b", "c", "d"), [cells]).splitlines()[-1] == (
-        "| &lt;unk> 0.51, &lt;/s> 0.42 | label/&lt;none> | `name<TAB>phrase` | 1 < 2 |"
+        r"| &lt;unk> 0.51, &lt;/s> 0.42 | label/&lt;none> | `name<TAB>phrase` | \`&lt;img>` 1 < 2 |"
     )
 
 
