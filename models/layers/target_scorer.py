@@ -40,12 +40,8 @@ class TargetScores(ScorerLayer):
     label_smoothing: float = 0.0
     pad_id: int = 0
 
-    def logits(self, hidden: Any, kernel: Any = None) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits, with `kernel` where it is at hand."""
-        raise NotImplementedError
-
-    def kernel(self) -> Any:
-        """The output matrix, (D, V)."""
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits."""
         raise NotImplementedError
 
     def token_scores(
