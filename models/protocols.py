@@ -422,7 +422,7 @@ class Answers(Protocol):
 
     metrics: ClassVar[Mapping[str, Metric]]  # by name; what is better: `models.metrics`
     usual: ClassVar[tuple[str, ...]]  # the default metrics; the last one selects weights
-    # Whether an answer is one of a few classes. Only then are there a linear baseline and a probe.
+    # Whether an answer is one of a few classes. Only then are there a probe and slices by class.
     is_class: ClassVar[bool]
     is_served: ClassVar[bool]  # whether a model that answers so can be packaged and promoted
 

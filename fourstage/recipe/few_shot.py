@@ -62,7 +62,7 @@ def _check_network(ledger: Ledger, stages: Sequence[ResolvedStage], heads: Itera
     if Capability.GENERATION not in catalogue.provided(family, ledger.folders):
         needed = (Capability.GENERATION, Capability.CAUSAL)
         others = listed(catalogue.providing(*needed, folders=ledger.folders), 5)
-        ledger.fault(place, f"family {family!r} does not read from left to right; {others} do")
+        ledger.fault(place, f"family {family!r} can't continue a prompt; {others} can")
     elif not learned.intersection(able):
         names = " or ".join(able)
         ledger.fault(place, f"expected a stage with the objective {names}, there is none")

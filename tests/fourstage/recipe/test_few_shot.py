@@ -115,7 +115,7 @@ def test_a_second_text_may_be_shown_where_there_is_one():
 def test_only_a_network_that_has_learned_to_continue_text_is_asked():
     masked = {**GENERAL, "objectives": {"masked_lm": {}}}
     said = fault({"rows": {}}, family="bert", stages=[masked])
-    assert "evaluate.few_shot: family 'bert' does not read from left to right" in said
+    assert "evaluate.few_shot: family 'bert' can't continue a prompt" in said
     head = {"sequence_classification": {}}
     finetune = {"stage": "finetune", "dataset": "rows", "head": head, "sequence_length": 32}
     assert "no pre-trained network" in fault({"rows": {}}, stages=[finetune])
