@@ -41,7 +41,7 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
     """
     from corpora.prepared import prepared_rows
     from corpora.shards import TokenisedRows
-    from models.evaluation.slices import forgetting
+    from models.evaluation.forgetting import forgetting
 
     settings = step.step.settings
     split = settings["split"]
