@@ -37,7 +37,8 @@ def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help="quick trial: size tiny, at most 20 steps per stage, embedded text, model NAME-smoke",
+        help="quick trial: size tiny, at most 20 steps per stage, on text that comes with"
+        " Fourstage; the model is called NAME-smoke",
     )
 
 
@@ -53,7 +54,8 @@ def add_input(parser: ArgumentParser, required: bool = False) -> None:
     parser.add_argument(
         "--encoding",
         metavar="NAME",
-        help="of --input, such as gb18030; by default UTF-8, or what a byte order mark names",
+        help="encoding of --input, such as gb18030; by default UTF-8, or what a byte order mark"
+        " names",
     )
 
 
@@ -64,7 +66,7 @@ def add_accept_code_change(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STAGE",
-        help="reuse a finished stage although the code that made it has changed; recorded",
+        help="reuse a finished stage although the code that made it has changed; this is recorded",
     )
 
 
@@ -91,7 +93,8 @@ def add_columns(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--answers",
         choices=KINDS,
-        help="what the label column holds, if the kind found is wrong; text: what is to be written",
+        help="what the label column holds, if the kind found is wrong; text: texts that the model"
+        " is to write",
     )
     parser.add_argument(
         "--choices",

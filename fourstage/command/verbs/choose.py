@@ -29,14 +29,14 @@ from fourstage.errors import GateRefused, RecipeError, listed
 from fourstage.settings import enter_project, make_home
 
 SHOWN = 3  # files of a source in a message
-HELP = "find the recipe that is best on your rows in some minutes, and register its model"
+HELP = "find, in a given time, the recipe that is best on your rows, and register its model"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_recipe(parser, count="?")
     parser.add_argument(
-        "--rows", nargs="+", default=[], metavar="FILE", help="in place of RECIPE: labelled rows"
+        "--rows", nargs="+", default=[], metavar="FILE", help="labelled rows, in place of RECIPE"
     )
     parser.add_argument(
         "--corpus", nargs="+", default=[], metavar="FILE", help="text of the same kind as the rows"
@@ -48,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=Path,
         default=Path("choice"),
         metavar="DIR",
-        help="folder for the recipe and sources of these files; default choice",
+        help="project folder for the recipe and sources made from these files; default: ./choice",
     )
     parser.add_argument(
         "--minutes",
@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME:PATH=VALUE",
-        help="try the recipe under another setting, too; a NAME may come again, with one more",
+        help="also try the recipe with another setting; repeat a NAME to give it one more setting",
     )
     parser.add_argument(
         "--without",
@@ -70,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="leave a candidate out: as-written, labels-only, no-STAGE, from-scratch, counting,"
-        " fasttext, wide, wide-labels-only, no-wide, larger, or yours",
+        " fasttext, wide, wide-labels-only, no-wide, larger, or one of --candidate",
     )
     add_json(parser)
 

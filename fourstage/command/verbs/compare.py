@@ -24,22 +24,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--equal",
         choices=("tokens", "time"),
-        help="scale budgets so that all use as much as the first; default: budgets as written",
+        help="scale pre-training budgets so that every recipe uses as many tokens, or as much time,"
+        " as the first; default: budgets as written",
     )
     parser.add_argument(
         "--contrast",
         action="append",
         metavar="A:B",
         help="test A against B, by name; one may be cheap_baseline. By default every recipe against"
-        " the first and against the cheap baseline. Verdicts are corrected for their number",
+        " the first and against the cheap baseline. Verdicts are corrected for the number of"
+        " contrasts",
     )
     parser.add_argument(
         "--variant",
         action="append",
         metavar="NAME:PATH=VALUE",
-        help="compare each RECIPE with itself under another setting, called RECIPE-NAME:"
-        " no-domain:stages.domain= leaves that stage out. A NAME may come again, with one more"
-        " setting",
+        help="compare each RECIPE also with a variant of itself that has another setting, called"
+        " RECIPE-NAME: no-domain:stages.domain= leaves stage domain out. Repeat a NAME to give it"
+        " one more setting",
     )
     add_accept_code_change(parser)
 

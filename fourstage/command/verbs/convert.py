@@ -26,8 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "target",
         metavar="TARGET",
         type=Path,
-        help="a new folder: a stage's if SOURCE is Hugging Face's, else Hugging Face's; of word"
-        " vectors a new file, .vec, .bin or .txt",
+        help="a new folder: a stage's if SOURCE is in Hugging Face's format, else one in Hugging"
+        " Face's format; for word vectors a new file, .vec, .bin or .txt",
     )
     parser.add_argument(
         "--as-unilm",

@@ -12,15 +12,15 @@ from models.decoding.settings import POLICIES, Generation
 HELP = "continue texts, fill in their [MASK] or answer them with the network of a trained stage"
 _SETTINGS = {
     "max_new_tokens": "most tokens to write",
-    "min_new_tokens": "tokens before which no text ends",
-    "beams": "hypotheses kept at each step",
-    "length_penalty": "power of its length by which a hypothesis' score is divided",
+    "min_new_tokens": "fewest tokens to write",
+    "beams": "hypotheses that beam search keeps at each step",
+    "length_penalty": "a hypothesis's score is divided by its length to this power",
     "length_offset": "tokens added to that length; 5 as in GNMT",
-    "no_repeat_ngram": "length of token sequences that appear at most once; 0 for no limit",
+    "no_repeat_ngram": "write no sequence of N tokens twice; 0 for no limit",
     "sample": "draw tokens instead of taking the likeliest",
     "temperature": "logits are divided by it before drawing",
-    "top_k": "draw from that many tokens, the likeliest; 0 for all",
-    "top_p": "draw from the fewest likeliest tokens whose probabilities sum to it",
+    "top_k": "draw from the N likeliest tokens; 0 for all",
+    "top_p": "draw from the fewest likeliest tokens whose probabilities sum to N or more",
     "seed": "seed of the draws",
     "too_long": "what to do with a text that leaves no room for new tokens",
 }
@@ -34,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "text",
         nargs="+",
         metavar="TEXT",
-        help="texts to write from; of a stage that learned to write targets, its settings are the"
-        " defaults",
+        help="texts to start from. Settings of the stage's own head or objective take precedence"
+        " over the defaults below",
     )
     for field in fields(Generation):
         option = "--" + field.name.replace("_", "-")

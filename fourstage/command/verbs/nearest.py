@@ -17,7 +17,7 @@ from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError, did_you_mean
 from fourstage.settings import make_home
 
-HELP = "find the texts of a file that are most similar to a text, or the words to a word"
+HELP = "find the texts of a file that are most similar to a text, or the words nearest to a word"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "text",
         metavar="TEXT",
-        help="the text to compare with; without --input a word, of a model with one vector a word",
+        help="the text to compare with; without --input a word, for a model with one vector a word",
     )
     add_input(parser)
     parser.add_argument("--column", metavar="NAME", help="the column of --input with the texts")

@@ -37,30 +37,31 @@ def add_arguments(parser: ArgumentParser) -> None:
         "text",
         nargs="*",
         metavar="TEXT",
-        help="texts, or with tabs between them pairs, a text and its choices, or texts and the path"
-        " of their picture; by default the lines of standard input",
+        help="texts. A text with tabs is a pair, a text with its choices, or a text with the path"
+        " of its picture. By default the lines of standard input",
     )
     add_input(parser)
     parser.add_argument(
         "--column",
         metavar="NAME",
         action="append",
-        help="the column of --input with the texts; twice for a model of pairs; for choices that of"
-        " the text, then one for each choice or one with lists of them; for pictures last that of"
-        " their paths",
+        help="the column of --input with the texts. For pairs, give two. For choices, give the"
+        " text's, then one for each choice or one that holds lists of them. For pictures, give"
+        " that of their paths last",
     )
     parser.add_argument(
         "--pictures",
         type=Path,
         metavar="FOLDER",
-        help="the folder that the paths of pictures are relative to and may not leave; by default"
-        " the current one",
+        help="the folder that paths of pictures are relative to and must stay in; by default the"
+        " current one",
     )
     parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
-        help=f"write --input's rows with all their columns, {LABEL}, {SCORE} and {ERROR}",
+        help=f"write --input's rows with all their columns and, added, {LABEL}, {SCORE} and"
+        f" {ERROR}",
     )
     add_json(parser)
 

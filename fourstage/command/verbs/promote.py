@@ -17,12 +17,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_model(parser)
     parser.add_argument("--version", type=_version, help="a version; default: the challenger")
-    parser.add_argument("--force", action="store_true", help="even if the gate refuses; recorded")
+    parser.add_argument(
+        "--force", action="store_true", help="promote even if the gate refuses; this is recorded"
+    )
     parser.add_argument(
         "--approve",
         type=_reason,
         metavar="WHY",
-        help="approve a version that waits for approval; recorded with your name",
+        help="approve a version that waits for approval; WHY is recorded with your name",
     )
     add_json(parser)
 

@@ -25,11 +25,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "contract",
         metavar="NAME",
         nargs="?",
-        help="a source, step or report path; by default the verdicts of all contracts",
+        help="a source, a step or the path of a report; without it, the verdicts of all contracts",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--html", action="store_true", help="print the path of its page")
-    form.add_argument("--open", action="store_true", help="open its page in a browser")
+    form.add_argument("--html", action="store_true", help="print the path of the report's page")
+    form.add_argument("--open", action="store_true", help="open the report's page in a browser")
     add_json(form)
 
 

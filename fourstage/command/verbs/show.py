@@ -10,7 +10,7 @@ from fourstage.command.output import print_line
 from fourstage.errors import RecipeError
 from fourstage.terminal import libraries_speak_to, new_log
 
-HELP = "print ten examples of a stage, as its objectives make them"
+HELP = "print ten training examples of a stage, as its objectives make them"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -18,7 +18,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     add_json(form)
     form.add_argument("--mermaid", action="store_true", help="print a Mermaid diagram")
-    form.add_argument("--picture", type=Path, metavar="FILE.png", help="draw it to a file")
+    form.add_argument(
+        "--picture", type=Path, metavar="FILE.png", help="draw the lineage to a PNG file"
+    )
 
 
 def handle(options: Namespace) -> int:
