@@ -102,11 +102,11 @@ class WrittenTokenizer(Part):
     sentinels: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many of the token ids stand for hidden spans, for ``span_denoising``; by default none."""
     minimum_count: Annotated[int, Field(ge=1)] | None = None
-    """Smallest count of a word of the vocabulary, for the scheme ``word``."""
+    """How often a word has to occur to be in the vocabulary, for the scheme ``word``."""
     marks: Annotated[Texts, Field(min_length=1, max_length=100)] | None = None
     """Strings that are one token each wherever a text has them, for the scheme ``wordpiece``:
-    names in brackets, such as ``[HD]`` round an entity. By default a text's marks are split as its
-    words are."""
+    names in brackets, such as ``[HD]`` round an entity. By default such marks are split as words
+    are."""
     segmenter: Segmenter | None = None
     """Cuts Chinese text into the words of the vocabulary, for the scheme ``word``; texts are then
     read by longest match. By default each Chinese character is a word."""
@@ -127,8 +127,8 @@ class Units(Part):
     """File of names, one per line: ``name<TAB>phrase`` or ``name<TAB>entity``."""
     entities: str | None = None
     """File of a knowledge graph's entities, one per line: ``id<TAB>name`` or ``id<TAB>name, what it
-    is``. A name of one entity alone is linked with it, for a network that reads entities; their
-    vectors are those of the stage that its ``entities`` start from."""
+    is``. For a network that reads entities, a name that only one entity has is linked with that
+    entity. The entities' vectors are those of the stage that ``starts_from`` names."""
 
 
 class Seeds(Part):
@@ -139,10 +139,10 @@ class Seeds(Part):
     values: Annotated[tuple[Seed, ...], Field(strict=False, min_length=1, max_length=100)]
     """The seeds, in order; ``run`` takes the first, ``compare`` all of them."""
     from_: Annotated[str, Field(alias="from")] = "finetune"
-    """Name of the first stage that differs."""
+    """Name of the first stage that is trained anew at each seed."""
     together: Count | None = None
-    """How many consecutive values share the stages before `from`, which use the first of them as
-    their seed; by default all."""
+    """How many consecutive values share one training of the stages before `from`; the first of
+    them is its seed. By default all."""
 
 
 class WrittenPhase(Part):
@@ -229,7 +229,7 @@ class WrittenOptimizer(Part):
 
 
 class Distance(Part):
-    """L2-SP: a penalty by the squared distance from the weights at the start of the stage."""
+    """L2-SP: a penalty on the squared distance from the weights at the start of the stage."""
 
     a_key_of = "l2_sp"
 
@@ -238,14 +238,14 @@ class Distance(Part):
 
 
 class Consolidation(Part):
-    """EWC: the same penalty, by how much each weight matters for the text of the stage before."""
+    """EWC: L2-SP's penalty, times how much each weight matters for the text of the stage before."""
 
     a_key_of = "ewc"
 
     strength: Positive
     """Half of it is the factor of the penalty in the loss."""
     samples: Count | None = None
-    """Rows of that text from which it is estimated; a weight matters 1 on average."""
+    """Rows of that text from which the weights' importance is estimated; its mean is 1."""
 
 
 class Annealing(Part):
@@ -254,20 +254,20 @@ class Annealing(Part):
     a_key_of = "rec_adam"
 
     pull: Positive
-    """Strength of the pull; times the learning rate it has to stay below 1."""
+    """Strength of the pull; multiplied by the learning rate, it has to stay below 1."""
     speed: Positive
     """Slope of the sigmoid by which the step grows, per update."""
     midpoint: Count
-    """Update at which both have half of their strength."""
+    """Update at which step and pull have half of their strength."""
 
 
 class Remedies(Part):
-    """Remedies against forgetting what earlier stages learned; one of the last three at most."""
+    """Remedies against forgetting; at most one of ``l2_sp``, ``ewc`` and ``rec_adam``."""
 
     a_key_of = "remedies"
 
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The optimizer's setting of this name, which may be here instead."""
+    """The optimizer's setting of the same name, which may be given here instead."""
     l2_sp: Distance | None = None
     ewc: Consolidation | None = None
     rec_adam: Annealing | None = None
@@ -314,16 +314,16 @@ class FeatureBased(Part):
 
 
 class RDrop(Part):
-    """Each row is read twice with other dropout masks; the head's predictions should agree."""
+    """Each row is read twice with different dropout masks; the head's predictions should agree."""
 
     a_key_of = "r_drop"
 
     alpha: Positive | None = None
-    """Factor of their symmetric divergence."""
+    """Factor of the symmetric divergence of the two predictions in the loss."""
 
 
 class Fgm(Part):
-    """A second gradient with the token embeddings moved where the loss grows fastest."""
+    """A second gradient, taken with the token embeddings moved to where the loss grows fastest."""
 
     a_key_of = "fgm"
 
@@ -341,7 +341,7 @@ class Average(Part):
 
 
 class Mixture(Part):
-    """Text-to-text tasks that are learnt together, each behind a prefix of its own."""
+    """Text-to-text tasks that are learned together, each with a prefix of its own."""
 
     a_key_of = "a mixture"
 
@@ -349,8 +349,8 @@ class Mixture(Part):
     """Prefix by dataset: ``{sst2: "sst2 sentence:"}``. Their training rows are mixed with those of
     the stage's dataset, labels and numbers written as texts."""
     limit: Count | None = None
-    """K: rows of a dataset beyond which it is read no more often; 1 for equal rates; by default
-    none."""
+    """K: a dataset with more rows is read as often as one with K; 1 for equal rates; by default no
+    limit."""
     temperature: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """T: rates are in proportion to min(rows, K)^(1/T)."""
 
@@ -363,7 +363,7 @@ class TrainingRows(Part):
     number: Count
     """How many rows."""
     seed: Seed | None = None
-    """Seed of the draw, which those of training do not change."""
+    """Seed of the draw; the seeds of training do not change it."""
 
 
 class Stop(Part):
@@ -375,8 +375,8 @@ class Stop(Part):
     """Consecutive evaluations without a new best."""
     metric: str | None = None
     """What should improve: ``heldout_loss`` of text; in stage finetune a metric of the rows, by
-    default that of `select`, else the last of the usual ones of the head. Beside `select` it has to
-    be the same."""
+    default that of `select`, else the last of the usual ones of the head. Where `select` is given,
+    both have the same metric."""
 
 
 class Select(Part):
@@ -416,13 +416,13 @@ class Stage(Part):
     ``folder:path``, or ``models:/name@alias`` (or ``models:/name/3``) for a registered version as
     it was before fine-tuning."""
     tokenizer: WrittenTokenizer | None = None
-    """A vocabulary of its own, for a stage whose network another one takes a table from, such as
-    the names of a knowledge graph."""
+    """A vocabulary of its own, such as the names of a knowledge graph, for a stage whose table of
+    vectors another network starts from."""
     starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
-    """What parts of a new network start from, in place of random weights: the name of an earlier
-    stage, the folder of one, or ``models:/name@alias`` for ``encoder`` and ``decoder``; for
-    ``embeddings`` also a file of word vectors, ``.vec``, ``.txt`` or ``.bin``; for ``entities`` a
-    knowledge graph's stage."""
+    """What parts of a new network start from, in place of random weights. ``encoder``,
+    ``decoder`` and ``embeddings``: the name of an earlier stage, the folder of one, or
+    ``models:/name@alias``; ``embeddings`` also a file of word vectors, ``.vec``, ``.txt`` or
+    ``.bin``. ``entities``: a knowledge graph's stage."""
     corpora: Weights | None = None
     """Share of the tokens by name of the source; in stage task by default the text of the dataset
     of stage finetune."""
@@ -439,12 +439,12 @@ class Stage(Part):
         ]
         | None
     ) = None
-    """How many of the dataset's training rows there are, for learning curves: a draw in which every
-    label has a row, and of which smaller ones are a part; by default all."""
+    """How many of the dataset's training rows are used, for learning curves; by default all. In a
+    draw every label has a row, and a smaller draw is part of a larger one."""
     objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
     """Objectives with their settings, by default those of the stage before; ``weight`` is an
-    objective's factor in the loss. In stage finetune they are auxiliary and none by default: loss
-    of the head + weight · loss on the rows' texts."""
+    objective's factor in the loss. In stage finetune they are auxiliary, by default none: the loss
+    is that of the head + weight · that of the objective on the rows' texts."""
     alternate: bool | None = None
     """Whether objectives take turns: each update trains one of those that choose segments, with
     its ``weight`` as its share of the updates."""
@@ -464,7 +464,7 @@ class Stage(Part):
     """Precision of the matrix products; ``auto`` chooses bfloat16 where it is faster."""
     remedies: Remedies | None = None
     reinitialise: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Number of top layers that begin fine-tuning at random, and the pooler with them."""
+    """Number of top layers that begin fine-tuning with random weights, the pooler with them."""
     freeze: Annotated[Texts, Field(min_length=1)] | None = None
     """Patterns of weights that stay as they are: ``[embeddings/*, block_0/*]``."""
     gradual_unfreezing: GradualUnfreezing | None = None
@@ -474,11 +474,11 @@ class Stage(Part):
     fgm: Fgm | None = None
     average: Average | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
-    """What new data do to a finished stage: nothing, train it anew, or, for new documents and not
-    rows, train it further on them."""
+    """What new data do to a finished stage: ``never``, nothing; ``on_change``, train it anew;
+    ``continue``, train it further on the new documents (not for rows)."""
     continuations: Count | None = None
-    """How often in a row ``refresh: continue`` may train it further; the next refresh with new
-    text trains it anew on all its text. By default without end."""
+    """How often in a row ``refresh: continue`` may train it further; after that, the next refresh
+    with new text trains it anew on all its text. By default no limit."""
     stop: Stop | None = None
     select: Select | None = None
 
@@ -489,12 +489,12 @@ class Stage(Part):
 
 
 class Limits(Part):
-    """What a run may use; it stops with a checkpoint, or before it starts."""
+    """What a run may use before it is stopped; finished work is kept."""
 
     a_key_of = "limits"
 
     minutes: Positive | None = None
-    """Minutes of one run; the current stage then writes a checkpoint."""
+    """Minutes of one run; the current stage writes a checkpoint before it stops."""
     disk_gb: Positive | None = None
     """Gigabytes (10⁹ bytes) that the results of one run may take in the store."""
 
@@ -505,9 +505,9 @@ class FewShot(Part):
     a_key_of = "few_shot"
 
     answers: Literal["label", "choice", "text"] | None = None
-    """What the dataset's rows are answered by."""
+    """Kind of the answers of the dataset's rows."""
     metric: str | None = None
-    """What is computed; of texts by default ``chrf``."""
+    """The metric; for texts by default ``chrf``."""
     shots: (
         Annotated[
             tuple[Annotated[int, Field(ge=0, le=1000)], ...],
@@ -517,7 +517,7 @@ class FewShot(Part):
     ) = None
     """Numbers of examples, each asked for by itself."""
     template: str | None = None
-    """A row as text, with the fields ``{text}``, ``{text_pair}`` and, at its end, ``{answer}``; of
+    """A row as text, with the fields ``{text}``, ``{text_pair}`` and, at its end, ``{answer}``; for
     choices by default the text and the answer alone."""
     instruction: str | None = None
     """A text before the examples."""
@@ -526,12 +526,13 @@ class FewShot(Part):
     verbalisers: dict[str, str] | None = None
     """Words for labels: ``{pos: great, neg: terrible}``; by default labels as they are."""
     score: Literal["per_token", "over_neutral", "free_form"] | None = None
-    """What decides: the mean log probability of an answer's tokens; P(answer | prompt) /
-    P(answer | `neutral`); or the text that beam search writes, the default for texts."""
+    """What decides: ``per_token``, the mean log probability of an answer's tokens;
+    ``over_neutral``, P(answer | prompt) / P(answer | `neutral`); ``free_form``, the text that beam
+    search writes, the default for texts."""
     neutral: str | None = None
-    """The prompt that says nothing, of ``over_neutral``."""
+    """Of ``over_neutral``: the prompt that says nothing."""
     balanced: bool | None = None
-    """Whether examples are drawn from the labels in turn; else any row is as likely."""
+    """Whether examples are drawn from the labels in turn; else every row is equally likely."""
     rows: Count | None = None
     """Most rows that are asked, drawn by the seed; by default all."""
     too_long: Literal["refuse", "fewer"] | None = None
@@ -582,9 +583,9 @@ class AttentionTexts(Part):
     a_key_of = "attention"
 
     texts: Annotated[Texts, Field(min_length=1, max_length=20)] | None = None
-    """Sentences of yours; of one with a tab, what follows it is the second text of a pair."""
+    """Sentences of yours; what follows a tab is the second text of a pair."""
     rows: Annotated[int, Field(ge=1, le=20)] | None = None
-    """Number of dev rows of the stage's dataset whose texts are drawn."""
+    """How many dev rows of the stage's dataset are read, from the first."""
     layers: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] | None = None
     """Layers that are drawn, from 1; by default all."""
     stage: StageName | None = None
@@ -624,14 +625,14 @@ class Evaluate(Part):
     """Datasets of triples, whose heads and tails are ranked among all entities after
     pre-training."""
     word_relations: Annotated[Texts, Field(min_length=1)] | None = None
-    """Sources of word pairs with a similarity, or of analogies, that word vectors are held against
+    """Sources of word pairs with a similarity, or of analogies, that word vectors are tested on
     after pre-training: ``[wordsim353, simlex999, google_analogies]``."""
     word_in_context: Annotated[Texts, Field(min_length=1)] | None = None
     """Datasets of a word in two sentences; after pre-training, the cosine of its vectors says
     whether it means the same, by a threshold for each layer."""
     polysemy: Annotated[dict[str, Senses], Field(min_length=1)] | None = None
     """Words with sentences by sense, ``{apple: {fruit: [Apples are red., …], company: […]}}``;
-    after pre-training, how far the word's vectors are apart within a sense and between senses."""
+    after pre-training, how far apart the word's vectors are within a sense and between senses."""
     word_map: Annotated[Texts, Field(min_length=1, max_length=200)] | None = None
     """Words whose vectors are drawn in the plane after pre-training, with their neighbours."""
     attention: AttentionTexts | None = None
@@ -667,7 +668,7 @@ class Search(Part):
 
 
 class NonInferiority(Part):
-    """A paired-bootstrap test of non-inferiority against the champion."""
+    """A paired-bootstrap test of non-inferiority: no worse than the champion, within a margin."""
 
     a_key_of = "not_below_champion_by"
 
@@ -700,9 +701,9 @@ class Requirement(Part):
     at_most: float | None = None
     """Largest value."""
     above: Literal["cheap_baseline"] | None = None
-    """Lead over TF-IDF of words and characters with a linear SVM, beyond chance."""
+    """Beats TF-IDF of words and characters with a linear SVM by more than chance."""
     not_below: Literal["cheap_baseline"] | None = None
-    """A score that is no lower than that baseline's, whatever chance explains."""
+    """Has a score no lower than that baseline's; chance is not considered."""
     not_below_champion_by: (
         Annotated[
             Annotated[float, Field(ge=0, le=1), Tag("text")]
@@ -711,7 +712,7 @@ class Requirement(Part):
         ]
         | None
     ) = None
-    """Margin against the champion, or the settings of the test."""
+    """How far below the champion's the score may be: a margin, or the settings of the test."""
     not_above_champion_by: (
         Annotated[
             Annotated[float, Field(ge=0), Tag("text")] | Annotated[NotAbove, Tag("mapping")],
@@ -719,7 +720,7 @@ class Requirement(Part):
         ]
         | None
     ) = None
-    """The same for a metric of which lower is better, such as ``perplexity``."""
+    """How far above it may be, for a metric of which lower is better, such as ``perplexity``."""
     p50_at_most: Positive | None = None
     """Of ``latency_ms``: largest median, in ms."""
     p95_at_most: Positive | None = None
@@ -744,11 +745,11 @@ class Promote(Part):
     model: RunName
     """Name in the registry, of lower-case letters, digits, ``.``, ``_`` and ``-``."""
     require: dict[str, Requirement] | None = None
-    """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
+    """Requirements by metric, or for ``forgetting``, ``latency_ms``, ``size_mb``."""
     require_slices: dict[str, dict[str, Requirement]] | None = None
     """Requirements by slice: ``{length: {macro_f1: {at_least: 0.4}}}``."""
     split: Literal["dev", "test"] | None = None
-    """The rows on which the gate decides: ``dev``, so that ``test`` chooses nothing."""
+    """The rows on which the gate decides; by default ``dev``, so that ``test`` chooses nothing."""
     approve: Literal["by_hand"] | None = None
     """Whether somebody has to approve after the gate; by default the gate alone decides."""
 
