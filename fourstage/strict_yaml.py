@@ -248,7 +248,7 @@ class _Builder:
                 self.spellings[path] = text
                 return text.casefold() in _TRUE
             case "int" | "float" if len(text) > 60:
-                raise self.error(node, "a number of more than 60 characters")
+                raise self.error(node, "a number of more than 60 characters; quote it if it's text")
             case "int" if _WHOLE.match(text):
                 return int(text.replace("_", ""))
             case "float" if _DECIMAL.match(text) and any(c.isdigit() for c in text):

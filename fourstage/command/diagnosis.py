@@ -298,9 +298,9 @@ def _champions() -> Finding:
         remedy = "put them back or, where the home was moved, put a link to it at its old path"
         return Finding(check, WRONG, f"{told}. No version can replace it: {remedy}")
     if not found:
-        return Finding(check, FINE, "no model has lost its own")
+        return Finding(check, FINE, "no model has lost its champion")
     told = "; ".join(
-        f"{name} has none while version {previous} is the previous one"
+        f"{name} has no champion while version {previous} is the previous one"
         for name, previous in found.items()
     )
     remedy = "`fourstage promote NAME --version N --approve WHY` makes one"

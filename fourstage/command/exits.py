@@ -68,7 +68,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except MemoryError:
-        return _said("out of memory; a smaller batch_size or micro_batches needs less", 1)
+        return _said("out of memory; a smaller batch_size, or more micro_batches, needs less", 1)
     except _prefect_out_of_reach() as error:
         return _said(_of_prefect(error), 1)
     except OSError as error:

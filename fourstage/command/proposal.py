@@ -271,7 +271,9 @@ def _told(name: str, one: Survey) -> str:
         pair = f", second text in {fields['text_pair']!r}" if "text_pair" in fields else ""
         counts = [f"{visible(label)} {n:,}" for label, n in one.labels.items()]
         if one.answers == "choice":
-            counts = [f"number {number} right {n:,}" for number, n in sorted(one.labels.items())]
+            counts = [
+                f"choice {number} is right {n:,} times" for number, n in sorted(one.labels.items())
+            ]
         if one.answers == "number":
             numbers = [float(number) for number in one.labels]
             counts = [f"numbers from {min(numbers):g} to {max(numbers):g}"]

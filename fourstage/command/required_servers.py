@@ -142,7 +142,7 @@ def fault_of(
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (401, 403):
-                return f"lets us not in ({error.code}): set {server.login}"
+                return f"does not let us in ({error.code}): set {server.login}"
             if error.code < 500 and error.code != 429:
                 return f"is not the address of {_article(server)} server: it answers {error.code}"
             if pause is None:

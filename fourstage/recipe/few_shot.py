@@ -77,7 +77,7 @@ def _resolved(ledger: Ledger, name: str, said: FewShot) -> dict[str, Any]:
     metrics: Answers = catalogue.find("answers", kind)()
     score = given.get("score", USUAL[kind])
     if kind == "text" and score != FREE_FORM:
-        ledger.fault(f"{place}.score", f"a text is written: expected {FREE_FORM}, got {score}")
+        ledger.fault(f"{place}.score", f"expected {FREE_FORM} where answers are texts, got {score}")
     usual = {
         "answers": kind,
         "metric": metrics.usual[0],

@@ -91,7 +91,7 @@ def faults(where: str, promote: Promote, computed: Computed) -> list[RecipeError
             found.append(
                 RecipeError(
                     f"{place}: forgetting is measured only on corpora that "
-                    "evaluate.forgetting_on lists"
+                    "evaluate.forgetting_on lists; list one"
                 )
             )
         elif name in RULES:

@@ -100,7 +100,9 @@ def _agrees(ledger: Ledger, network: ResolvedNetwork, tokenizer: ResolvedTokeniz
     """Check that the recipe's network and tokenizer agree with the files."""
     recipe = ledger.recipe
     if recipe.family != network.family:
-        ledger.fault("family", f"{recipe.family!r}, but `init` is a {network.family}")
+        ledger.fault(
+            "family", f"expected {network.family!r}, that of `init`, got {recipe.family!r}"
+        )
         return
     if recipe.size is not None:
         said = resolve_network(ledger, recipe.family, recipe.size, "size").arguments

@@ -228,7 +228,11 @@ class Ledger:
         if facts is None or labelled is None or facts.labelled == labelled:
             return
         if labelled:
-            self.fault(path, f"{name!r} is a corpus: its source names no label field")
+            self.fault(
+                path,
+                f"{name!r} is a corpus: its source names no label field; name a dataset, or the"
+                " column of the answers as 'label' in the source's 'fields'",
+            )
         else:
             self.fault(
                 path,

@@ -118,8 +118,9 @@ def _fault(
     if kind in ("too_short", "too_long"):
         bound = context.get("min_length", context.get("max_length"))
         words = "at least" if kind == "too_short" else "at most"
+        entries = "entry" if bound == 1 else "entries"
         return RecipeError(
-            f"{at}: expected {words} {bound} of them, got {context.get('actual_length')}"
+            f"{at}: expected {words} {bound} {entries}, got {context.get('actual_length')}"
         )
     if kind == "finite_number":
         return RecipeError(f"{at}: expected a finite number, got {got}")
@@ -136,7 +137,7 @@ def _got(value: object, path: Path, spellings: Mapping[Path, str]) -> str:
     if isinstance(value, bool) and path in spellings:
         written = spellings[path]
         if written.casefold() != str(value).casefold():
-            return f"`{str(value).lower()}`, because YAML reads the word `{written}` so"
+            return f"`{str(value).lower()}`, which is how YAML reads the word `{written}`"
     return kind_of(value)
 
 

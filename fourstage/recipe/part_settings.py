@@ -53,7 +53,7 @@ def misfit(setting: Setting, value: object) -> str:
         if setting.is_share and not 0 <= value <= 1:
             return f"expected a share, 0 to 1, got {value}"
         if setting.is_open and not 0 < value < (1 if setting.is_share else math.inf):
-            ends = "between 0 and 1, without these" if setting.is_share else "above 0"
+            ends = "between 0 and 1, both excluded" if setting.is_share else "above 0"
             return f"expected a number {ends}, got {value}"
         if "float" not in setting.types and value < 0:
             return f"expected 0 or more, got {value}"

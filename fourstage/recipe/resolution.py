@@ -207,8 +207,8 @@ class _Resolution:
         if not (behind and behind[0].starts_network) or (stage.index and not stage.starts_network):
             self.ledger.fault(
                 f"{at}.tokenizer",
-                "a vocabulary of its own is for a stage with a network of its own, and the stage"
-                " after it starts another one; give it a family and a size, or leave it out",
+                "a vocabulary of its own is for a stage with a network of its own that the next"
+                " stage does not go on with; give both a family and a size, or leave it out",
             )
         others = {
             n for each in stages if each is not stage for n in (*each.corpora, *each.datasets)
@@ -219,7 +219,8 @@ class _Resolution:
         for name in (name for name in stage.corpora if name in others):
             self.ledger.fault(
                 f"{at}.corpora",
-                f"{name} is read by another vocabulary, too, by a stage or evaluate",
+                f"{name} is read with another vocabulary, too, by another stage or by evaluate;"
+                " give this stage a source of its own",
             )
         for each in behind:
             uses = {
@@ -230,7 +231,7 @@ class _Resolution:
             for where in (w for w, name in (uses | starts).items() if name == stage.name):
                 self.ledger.fault(
                     f"stages[{each.index}].{where}",
-                    f"stage {stage.name} reads by a vocabulary of its own; the same token has to"
+                    f"stage {stage.name} reads with a vocabulary of its own; the same token has to"
                     " have the same number in both networks",
                 )
         return replace(stage, tokenizer=self._tokenizer(said, [stage], f"{at}.tokenizer"))
@@ -366,7 +367,8 @@ class _Resolution:
             able = catalogue.saying("tokenizers", "ADDS_WORDS")
             self.ledger.fault(
                 "tokenizer.add_words",
-                f"{tokenizer.scheme} takes no more words; of those here {', '.join(able)} does",
+                f"{tokenizer.scheme}, the scheme of `init`, takes no more words. Schemes that do:"
+                f" {', '.join(able)}",
             )
         return replace(
             tokenizer,
@@ -523,8 +525,8 @@ class _Resolution:
             if place.endswith(".target_length") and search_metric in OF_LIKELIHOOD:
                 self.ledger.fault(
                     f"search.grid: {place}",
-                    f"{search_metric} is of the part of each target that is read, so it can't"
-                    " choose how much that is; take a metric of texts, such as chrf",
+                    f"{search_metric} measures only the part of each target that is read, so it"
+                    " can't choose how long that is; take a metric of texts, such as chrf",
                 )
         if said.seeds is None:
             self.ledger.origins["search.seeds"] = "default"
@@ -579,13 +581,14 @@ class _Resolution:
                 if "regions" in said["NEEDS"] and not pictured:
                     self.ledger.fault(
                         where,
-                        "it predicts of pictures, but no source of the stage has any; name a"
-                        " dataset with pictures among its corpora",
+                        "it predicts something of pictures, but no source of the stage has any;"
+                        " name a dataset with pictures among its corpora",
                     )
                 elif "regions" in said["NEEDS"] and said["CHOOSES"] == 2 and blind:
                     self.ledger.fault(
                         where,
-                        f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
+                        f"it chooses a picture for each text, but {listed(blind, 5)}"
+                        f" {'has' if len(blind) == 1 else 'have'} none;"
                         " name only datasets with pictures among the corpora of the stage",
                     )
                 elif (isinstance(captions, int) and captions > 1) and (
@@ -593,10 +596,10 @@ class _Resolution:
                 ):
                     self.ledger.fault(
                         where,
-                        "its rows have two captions of a picture, but those of"
-                        f" {listed(asking, 5)} are questions, true of it or not; name only datasets"
-                        " whose rows are all true of their pictures (`where`) among the corpora of"
-                        " the stage",
+                        "its rows have two captions of one picture, but a text of"
+                        f" {listed(asking, 5)} may be a question or false of its picture; name only"
+                        " datasets whose texts are all true of their pictures (`where`) among the"
+                        " corpora of the stage",
                     )
                 elif learned:
                     self._classes(f"{where}.{said['LEARNS_CLASSES']}", learned, pictured)
@@ -605,7 +608,7 @@ class _Resolution:
                         where,
                         "it asks questions about pictures, but no source among the corpora of the"
                         " stage has answers; name a dataset with pictures whose rows have labels"
-                        " (`answers: label`), more than the one that its `where` lets through",
+                        " (`answers: label`), and let more than one label through its `where`",
                     )
 
     def _classes(self, where: str, learned: object, pictured: Sequence[str]) -> None:
@@ -621,7 +624,7 @@ class _Resolution:
             self.ledger.fault(
                 where,
                 f"it learns {learned} classes, of objects and of attributes, that a detector"
-                f" tells of each region; the pictures of {name} have {kinds or 'none'}; give"
+                f" gives each region; the pictures of {name} have {kinds or 'none'}; give"
                 " the numbers of the source (its pictures.object_classes and attribute_classes),"
                 " or leave it out, to learn the shares with which features begin",
             )

@@ -324,7 +324,7 @@ class StageResolution:
                     )
             if before.objectives and not kept:
                 self.ledger.fault(
-                    at, "no objective of the stage before can be fed; give `objectives`"
+                    at, "no objective of the stage before can learn from rows; give `objectives`"
                 )
             weights = {name: before.weights[name] for name in kept}
             return kept, weights, {name: dict(before.part_defaults[name]) for name in kept}
@@ -464,7 +464,8 @@ class StageResolution:
         default = defaults.OPTIMIZERS.get(name) or defaults.STAGES[stage.stage].adamw
         for key in sorted(said.keys() - default.keys() - {"ratio"}):
             self.ledger.fault(
-                f"{at}.optimizer.{name}.{key}", f"{name} has no such setting: {', '.join(default)}"
+                f"{at}.optimizer.{name}.{key}",
+                f"{name} has no such setting. Known: {', '.join(default)}",
             )
         remedy = stage.remedies.layer_decay if stage.remedies else None
         if remedy is not None:

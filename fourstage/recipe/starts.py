@@ -64,7 +64,9 @@ def resolve_starts(
             continue
         others = ", ".join(each for each in said if each != part and each not in tables)
         if part == EMBEDDINGS and others:
-            ledger.fault(where, f"{others} brings its own token vectors along; name one of them")
+            ledger.fault(
+                where, f"{others} comes with token vectors of its own; leave one of the two out"
+            )
         path = ledger.registered.get(name) or _path(name, ledger)
         if part in tables:
             found[part] = name

@@ -47,12 +47,14 @@ def resolve_tuning(
             )
     if stage.lora is not None and stage.gradual_unfreezing is not None:
         ledger.fault(
-            f"{at}.gradual_unfreezing", "with lora the network's own layers never train; keep one"
+            f"{at}.gradual_unfreezing",
+            "with lora the network's own layers never train; keep one of the two",
         )
     if stage.reinitialise is not None and stage.lora is not None:
         ledger.fault(
             f"{at}.reinitialise",
-            "with lora the network's own layers never train, so they would stay random; keep one",
+            "with lora the network's own layers never train, so they would stay random; keep one of"
+            " the two",
         )
     if stage.lora is not None:
         for i, pattern in enumerate(stage.freeze or ()):
@@ -60,7 +62,7 @@ def resolve_tuning(
                 ledger.fault(
                     f"{at}.freeze[{i}]",
                     "with lora the network is frozen, and its updates are merged into the"
-                    " projections that `targets` names, in every block; keep one",
+                    " projections that `targets` names, in every block; keep one of the two",
                 )
     for key in ON_TENSORFLOW:
         if getattr(stage, key) is not None:
@@ -92,7 +94,8 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
         if getattr(stage, key) is not None:
             ledger.fault(
                 f"{at}.{key}",
-                "with feature_based the whole network stays frozen and has no gradient; keep one",
+                "with feature_based the whole network stays frozen and has no gradient; keep one of"
+                " the two",
             )
     written = stage.optimizer
     for place, value in (
@@ -129,23 +132,30 @@ def resolve_remedy(
         return {}
     name, at = named[0], f"{at}.remedies.{named[0]}"
     if before is None:
-        ledger.fault(at, "the network starts from random weights, which nothing pulls back to")
+        ledger.fault(
+            at, "the network starts from random weights, to which nothing is pulled; leave it out"
+        )
     if len(named) > 1:
-        ledger.fault(at, f"expected one that pulls, got {' and '.join(named)}; keep one")
+        ledger.fault(
+            at,
+            f"expected at most one of {', '.join(REMEDIES)}, got {' and '.join(named)}; keep one",
+        )
     for key in ("lora", "feature_based"):
         if getattr(stage, key) is not None:
-            ledger.fault(at, f"with {key} the network's own weights stay as they are; keep one")
+            ledger.fault(
+                at, f"with {key} the network's own weights stay as they are; keep one of the two"
+            )
     if stage.reinitialise is not None:
         ledger.fault(
             at,
-            "with reinitialise the top layers would be pulled to random weights; keep one, or"
-            " leave the lower layers as they are by layer_decay or freeze",
+            "with reinitialise the top layers would be pulled to random weights; keep one of the"
+            " two, or protect the lower layers with layer_decay or freeze",
         )
     if said.rec_adam is not None and said.rec_adam.pull * rate >= 1.0:
         ledger.fault(
             f"{at}.pull",
             f"expected less than {1.0 / rate:g}, 1 / peak_learning_rate, got"
-            f" {said.rec_adam.pull:g}: weights would swing beyond where they are pulled to",
+            f" {said.rec_adam.pull:g}: weights would overshoot what they are pulled to",
         )
     if said.ewc is None:
         return {"remedies": {name: getattr(said, name).model_dump()}}
@@ -153,8 +163,8 @@ def resolve_remedy(
     if stage.stage == "finetune":
         ledger.fault(
             at,
-            "stage finetune has a head, not the loss of the stage before, by which weights"
-            " matter; use l2_sp or rec_adam",
+            "how much a weight matters comes from the loss of the stage before, which stage"
+            " finetune does not have; use l2_sp or rec_adam",
         )
     if before is not None and not before.corpora:
         ledger.fault(at, f"stage {before.name} reads no text here; use l2_sp or rec_adam")

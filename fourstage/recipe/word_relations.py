@@ -50,6 +50,6 @@ def _check_words(ledger: Ledger, place: str, stages: Sequence[ResolvedStage], sc
     if not catalogue.literals("tokenizers", scheme, ledger.folders).get("WHOLE_WORDS"):
         ledger.fault(
             place,
-            f"{scheme} writes a word otherwise at its place in a text, so that no token is the word"
-            " of a list; use scheme word",
+            f"{scheme} spells a word in a text differently from the word alone, so that no token is"
+            " a word of the list; use scheme word",
         )

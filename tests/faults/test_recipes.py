@@ -67,7 +67,7 @@ def test_a_word_that_yaml_reads_as_a_boolean_is_to_be_quoted(desk: Desk):
     """S02."""
     refused(
         desk, edited("^name: .*", "name: no"),
-        f"{PLACE}: name: expected text, got `false`, because YAML reads the word `no` so; quote it",
+        f"{PLACE}: name: expected text, got `false`, which is how YAML reads the word `no`; quote",
     )  # fmt: skip
 
 

@@ -221,7 +221,7 @@ def test_a_champion_that_was_taken_away_is_a_warning(tmp_path):
     tracking.client.delete_registered_model_alias("small", "champion")
     found = finding("champions")
     assert found.status == "warning"
-    assert "small has none while version 1 is the previous one" in found.found
+    assert "small has no champion while version 1 is the previous one" in found.found
     assert without_champion(tracking) == {"small": 1}
 
 

@@ -58,7 +58,7 @@ def test_a_server_of_the_other_kind_is_not_taken_for_it(server):
 @both
 def test_who_is_not_let_in_is_told_what_to_set(server):
     with answering(lambda request: (401, {}, b"")) as address:
-        assert fault_of(server, address, {}) == f"lets us not in (401): set {server.login}"
+        assert fault_of(server, address, {}) == f"does not let us in (401): set {server.login}"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def handle(options: Namespace) -> int:
     if options.count < 1:
         raise RecipeError(f"--count: expected 1 or more, got {options.count}")
     if not options.text.strip():
-        raise RecipeError("expected a text, got an empty one")
+        raise RecipeError("TEXT: expected a text, got an empty one")
     if (options.input is None) != (options.column is None):
         raise RecipeError("expected --input with --column for texts, or neither for words")
     if options.input is None:

@@ -51,7 +51,7 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {"text": 1.0},
             {"region_regression": {}},
             {},
-            r"objectives.region_regression: it predicts of pictures, but no source of the stage",
+            r"objectives.region_regression: it predicts something of pictures, but no source of",
         ),
         (
             {"detected": 1.0},
@@ -76,7 +76,7 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {"captions": 1.0, "questions": 1.0},
             {"image_text_match": {"captions": 2}},
             {},
-            r"image_text_match: its rows have two captions .* of questions are questions",
+            r"image_text_match: its rows have two captions .* a text of questions may be",
         ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
         (

@@ -111,14 +111,14 @@ def _with_marks(*marks: str, scheme: str = "wordpiece") -> tuple[str, str]:
             "stages[1].size: expected entity_dim to be a multiple of entity_heads, got 50 and 4",
         ),
         (("vocabulary_size: 900", "vocabulary_size: 41001"), "num_entities of 41001 or more, the"),
-        (("{words: 1}", "{words: 1, triples: 1}"), "triples is read by another vocabulary, too"),
+        (("{words: 1}", "{words: 1, triples: 1}"), "triples is read with another vocabulary, too"),
         (
             ("name: knowing", "evaluate: {forgetting_on: [triples]}\nname: knowing"),
-            "stages[0].corpora: triples is read by another vocabulary, too",
+            "stages[0].corpora: triples is read with another vocabulary, too",
         ),
         (
             ("{entities: graph}", "{entities: graph, embeddings: graph}"),
-            "stages[1].starts_from.embeddings: stage graph reads by a vocabulary of its own",
+            "stages[1].starts_from.embeddings: stage graph reads with a vocabulary of its own",
         ),
         (
             (

@@ -95,7 +95,7 @@ def test_every_setting_is_explicit_and_those_without_a_meaning_are_absent():
         ({"rows": {"neutral": "A: "}}, "only score over_neutral has it, not per_token"),
         ({"rows": {"beams": 4}}, "rows.beams: only score free_form has it, not per_token"),
         ({"endings": {"answers": "choice", "balanced": True}}, "balanced: only labels have it"),
-        ({"titles": {"answers": "text", "score": "per_token"}}, "score: a text is written"),
+        ({"titles": {"answers": "text", "score": "per_token"}}, "score: expected free_form"),
         (
             {"titles": {"answers": "text", "metric": "perplexity"}},
             "titles.metric: 'perplexity' is not a metric here",

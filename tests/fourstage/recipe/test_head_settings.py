@@ -62,7 +62,7 @@ def test_an_unknown_summary(tmp_path, head):
         ),
         (
             "multi_label_classification: {threshold: 1}",
-            "threshold: expected a number between 0 and 1, without these, got 1",
+            "threshold: expected a number between 0 and 1, both excluded, got 1",
         ),
         (
             "sentence_embedding: {temperature: 0}",

@@ -112,7 +112,7 @@ def test_what_agrees_with_the_files_may_be_said(write):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("family: bert", "family: roberta"), "'roberta', but `init` is a bert"),
+        (("family: bert", "family: roberta"), "expected 'bert', that of `init`, got 'roberta'"),
         (("family: bert", "family: bert\nsize: tiny"), "not that of `init`: max_sequence_length"),
         (
             ("family: bert", "family: bert\ntokenizer: {vocabulary_size: 8000, lowercase: false}"),

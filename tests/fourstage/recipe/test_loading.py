@@ -75,7 +75,7 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
         (
             "^name:.*",
             "name: no",
-            "x.yaml: name: expected text, got `false`, because YAML reads the word `no` so; "
+            "x.yaml: name: expected text, got `false`, which is how YAML reads the word `no`; "
             "quote it: 'no'",
         ),
         (
@@ -405,7 +405,7 @@ def test_set_takes_the_place_of_several_seeds(write):
         ("serch=", "a key of the recipe, which is removed then; it has no serch"),
         ("stages.finetune.head.sequence_classification=", "stages[1].head has exactly one key"),
         ("family=", "x.yaml: the key 'family' is missing"),
-        ("name=no", "because YAML reads the word `no` so"),
+        ("name=no", "which is how YAML reads the word `no`"),
         ("stages.general.optimizer.adamw.peak_learning_rate=1e-4", "write 1.0e-4"),
         ("name=!!python/none ''", "the tag"),
     ],

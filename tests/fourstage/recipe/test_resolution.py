@@ -369,7 +369,7 @@ def test_what_needs_a_gradient_through_the_network_is_refused_where_it_is_frozen
     [
         ("general", "{l2_sp: {strength: 1}}", "l2_sp: the network starts from random weights"),
         ("domain", "{l2_sp: {strength: 1}, ewc: {strength: 1}}", "got l2_sp and ewc; keep one"),
-        ("finetune", "{ewc: {strength: 1}}", "ewc: stage finetune has a head, not the loss"),
+        ("finetune", "{ewc: {strength: 1}}", "ewc: how much a weight matters comes from"),
         (
             "task",
             "{rec_adam: {pull: 5000, speed: 1, midpoint: 9}}",

@@ -104,7 +104,7 @@ def test_smoke_of_a_network_that_starts_from_word_vectors_can_be_planned(tmp_pat
         ((STARTS, "{decodr: target}"), "'decodr' is not a part of family 'seq2seq' that can start"),
         (
             (STARTS, "{encoder: source, embeddings: target}"),
-            "starts_from.embeddings: encoder brings its own token vectors along; name one of them",
+            "starts_from.embeddings: encoder comes with token vectors of its own; leave one of the",
         ),
         (
             (LAST, LAST.replace("16", "32")),

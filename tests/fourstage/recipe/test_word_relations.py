@@ -48,10 +48,10 @@ def test_the_smoke_version_asks_nothing_that_is_not_embedded():
         ({"evaluate": {"word_relations": ["pears"]}}, "did you mean 'pairs'"),
         (
             {"tokenizer": {"scheme": "unigram"}, "evaluate": {"word_map": ["king"]}},
-            "evaluate.word_map: unigram writes a word otherwise",
+            "evaluate.word_map: unigram spells a word in a text",
         ),
         *(
-            ({"tokenizer": {"scheme": scheme}}, f"word_relations: {scheme} writes a word otherwise")
+            ({"tokenizer": {"scheme": scheme}}, f"word_relations: {scheme} spells a word in a text")
             for scheme in ("byte_bpe", "unigram", "word_bpe")
         ),
         (
