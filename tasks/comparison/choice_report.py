@@ -144,9 +144,9 @@ def _apart(choice: Mapping[str, Any]) -> list[str]:
     if choice["metric"] in OF_LIKELIHOOD:
         return [f"Of {choice['metric']} lower is better."]
     return [
-        f"So many dev rows tell two candidates apart whose shares of right answers differ by about"
-        f" {least_difference(choice['dev_rows']):.3f} or more, if they answer a quarter of the rows"
-        " differently: what differs by less may be chance."
+        "On so many dev rows two candidates can be told apart if their shares of right answers"
+        f" differ by about {least_difference(choice['dev_rows']):.3f} or more and they answer a"
+        " quarter of the rows differently; a smaller difference may be chance."
     ]
 
 

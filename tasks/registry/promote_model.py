@@ -180,7 +180,10 @@ def promote(
     challenger = find_version_of(tracking, name, gate.version)
     run_id = run_id or challenger.run_id
     if challenger.tags.get(SMOKE_TAG) == "true" and not name.endswith(SMOKE):
-        raise GateRefused(f"{name} version {gate.version} comes from a --smoke run")
+        raise GateRefused(
+            f"{name} version {gate.version} comes from a --smoke run and can't become the champion;"
+            " run its recipe without --smoke"
+        )
     if gate.decision == "refuse" and not force:
         record(tracking, gate, "refused", gate.reason, run_id)
         raise GateRefused(f"{name} version {gate.version} is not promoted: {gate.reason}.")

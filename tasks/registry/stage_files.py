@@ -61,7 +61,10 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
     address = f"models:/{found.version.name}/{found.version.number}"
     stages = [each for each in found.stages() if each.manifest.settings["stage"] != "finetune"]
     if not stages:
-        raise RecipeError(f"{address}: no pre-training stage, it has only a finetune stage")
+        raise RecipeError(
+            f"{address}: expected a version with a pre-training stage to start from, got one with"
+            " a finetune stage alone"
+        )
     stage = stages[-1].manifest
     key = stage.inputs["tokenizer"]["key"]
     made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
@@ -110,7 +113,10 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
         yield kept.folder, tokenizer.folder
         return
     if stage.model_id is None:
-        raise EnvironmentFault(f"{uri}: neither the store nor MLflow has the weights of its stage")
+        raise EnvironmentFault(
+            f"{uri}: neither the store nor MLflow has the weights of its stage; run its recipe"
+            " again"
+        )
     with located(uri), verified(tracking, stage.model_id) as folder:
         yield folder, folder / TOKENIZER
 

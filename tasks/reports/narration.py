@@ -293,7 +293,8 @@ def _result(artifact: Artifact) -> str:
                 f"{name} {value:.2f}" + (f" ± {errors[name]:.2f}" if name in errors else "")
                 for name, value in losses.items()
             ]
-            said = [f"{name} not ({why})" for name, why in facts.get("not_measured", {}).items()]
+            unmeasured = facts.get("not_measured", {})
+            said = [f"{name} not measured ({why})" for name, why in unmeasured.items()]
             if not told and (metric := facts.get("task_metric")):
                 return "; ".join([f"{metric['name']} {metric['value']:.4f}", *said])
             return "; ".join(["loss " + ", ".join(told), *said])

@@ -60,7 +60,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         return
     corpora = [corpus for corpus in stage.corpora if corpus_step(corpus) in run.made]
     if not corpora:
-        say(f"{name}: reads rows, whose new ones are not told apart; trained anew if they changed")
+        say(f"{name}: reads rows, where new ones can't be told; trained anew if they changed")
         return
     before = run.last[name]
     step = run.plan.steps[name]
@@ -84,7 +84,10 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         if fresh >= smallest:
             inputs[tokens_step(corpus)] = fresh_step(tokens_step(corpus))
     if new_tokens < smallest:
-        say(f"{name}: {new_tokens:,} new tokens, a batch holds {smallest:,}; last version kept")
+        say(
+            f"{name}: {new_tokens:,} new tokens, fewer than the {smallest:,} of a batch;"
+            " last version kept"
+        )
         run.pin(name, before)
         return
     times = _times_continued(before)

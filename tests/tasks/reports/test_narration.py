@@ -102,4 +102,4 @@ def test_pictures_of_a_dataset_are_counted(capsys):
 def test_a_measurement_says_what_it_left_out_and_why(capsys):
     facts = {"heldout_loss": {"notes": 2.5}, "heldout_error": {}}
     line = _line(capsys, "measurement general", **facts, not_measured={"titles": "no pairs"})
-    assert "loss notes 2.50; titles not (no pairs)" in line
+    assert "loss notes 2.50; titles not measured (no pairs)" in line
