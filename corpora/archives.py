@@ -187,7 +187,10 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             archive.members = []  # pyright: ignore[reportAttributeAccessIssue]
             number += 1
             if number > MAX_MEMBERS:
-                raise ContractViolation(f"{state.path}: more than {MAX_MEMBERS:,} members.")
+                raise ContractViolation(
+                    f"{state.path}: expected at most {MAX_MEMBERS:,} members, got more; pack them"
+                    " in several archives."
+                )
             _refuse_name(state, member.name)
             if member.issym() or member.islnk():
                 raise ContractViolation(
@@ -200,6 +203,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             if not member.isreg() or member.issparse():
                 raise ContractViolation(
                     f"{state.path}: member {member.name[:120]!r} is not a plain file; refused."
+                    " Pack plain files."
                 )
             try:
                 body = archive.extractfile(member)
@@ -229,7 +233,10 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
     except _DAMAGE as error:
         raise _damaged(state.path, error) from error
     if len(members) > MAX_MEMBERS:
-        raise ContractViolation(f"{state.path}: more than {MAX_MEMBERS:,} members.")
+        raise ContractViolation(
+            f"{state.path}: expected at most {MAX_MEMBERS:,} members, got {len(members):,}; pack"
+            " them in several archives."
+        )
     with archive:
         for member in members:
             _refuse_name(state, member.filename)

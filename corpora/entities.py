@@ -34,7 +34,7 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
             data = file.read(_LARGEST + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ContractViolation(
-            f"{path}: expected a gzip file, got another or a cut one"
+            f"{path}: expected a whole gzip file, got another or a damaged one; get it again"
         ) from error
     if len(data) > _LARGEST:
         raise ContractViolation(f"{path}: expected {_LARGEST:,} bytes of text at most, got more")
@@ -57,7 +57,7 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
                 " blank"
             )
         if entity in found:
-            raise ContractViolation(f"{path}:{number}: duplicate id {entity!r}")
+            raise ContractViolation(f"{path}:{number}: duplicate id {entity!r}; keep one line")
         found[entity] = name
     if not found:
         raise ContractViolation(f"{path}: expected one entity per line, got an empty file")

@@ -386,7 +386,8 @@ class Source(Strict):
         for split, patterns in self.files.items():
             if not patterns or any(not pattern.strip() or "\0" in pattern for pattern in patterns):
                 raise _wrong(
-                    f"files{_split_suffix(split)}: expected paths or patterns, got an empty one"
+                    f"files{_split_suffix(split)}: expected paths or patterns, one or more,"
+                    " none empty"
                 )
         if bool(self.files) == bool(self.packages):
             if self.files:

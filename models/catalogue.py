@@ -276,9 +276,9 @@ def check_compatible(
     asks = [name for name, part in parts.items() if part.get("ASKS")]
     if asks and choosing and "regions" not in parts[choosing[0]].get("NEEDS", ()):
         raise RecipeError(
-            f"{where}{asks[0]!r} asks about the pictures of captions, which {choosing[0]!r} does"
-            " not choose as its rows. Let them take turns (`alternate: true`) or train them in"
-            " stages of their own"
+            f"{where}{asks[0]!r} asks about pictures of captions, but the rows that"
+            f" {choosing[0]!r} chooses are no captions. Let them take turns (`alternate: true`) or"
+            " train them in stages of their own"
         )
     if not any(part.get("CHOOSES", 0) for part in parts.values()):
         raise RecipeError(

@@ -62,7 +62,9 @@ def similarity(path: Path, table: WordTable) -> Relations:
         try:
             first, second, score = parts[0], parts[1], float(parts[2])
         except (IndexError, ValueError) as error:
-            raise ContractViolation(f"{where}: expected word, word and score by tabs") from error
+            raise ContractViolation(
+                f"{where}: expected two words and a score, separated by tabs"
+            ) from error
         if not math.isfinite(score):
             raise ContractViolation(
                 f"{where}: expected a finite score, got {parts[2].strip()}; leave the line out"

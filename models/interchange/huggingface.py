@@ -359,7 +359,8 @@ class _Found:
                     full = full.removesuffix(old) + new
             if full in self.named:
                 raise RecipeError(
-                    f"{files.folder}: {self.named[full]!r} and {name!r} are the same tensor"
+                    f"{files.folder}: {self.named[full]!r} and {name!r} are two names of the same"
+                    " tensor; expected one"
                 )
             self.named[full] = name
 

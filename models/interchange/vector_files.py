@@ -112,7 +112,9 @@ def read_vectors(path: Path, kind: str) -> WordVectorsFile:
     seen: dict[str, int] = {}
     for number, word in enumerate(found.words, 1):
         if word in seen:
-            raise ContractViolation(f"{path}: word {number} is word {seen[word]} again")
+            raise ContractViolation(
+                f"{path}: word {number} is the same as word {seen[word]}; keep one"
+            )
         seen[word] = number
     return found
 

@@ -77,7 +77,10 @@ def make_selection(
         )
     split = (job.stage.select or {}).get("split", "dev")
     if split not in job.rows or not len(job.rows[split]):
-        raise RecipeError(f"{job.stage.kind}: select.split: the dataset has no rows {split!r}")
+        raise RecipeError(
+            f"{job.stage.kind}: select.split: the dataset has no {split} rows; name a split that"
+            " has some"
+        )
     head = job.stage.head
     rows = job.rows[split]
     predictor = blend or RowPredictor(

@@ -53,7 +53,7 @@ def test_a_malformed_list_is_refused_where_it_is_wrong(tmp_path: Path):
     assert "got an empty file" in refused(path)
     packed = tmp_path / "list.gz"
     packed.write_bytes(gzip.compress(b"1\tland\n" * 99)[:-9])
-    assert "expected a gzip file" in refused(packed)
+    assert "expected a whole gzip file" in refused(packed)
 
 
 def test_ids_are_names_of_the_graph_with_their_leading_zeros():

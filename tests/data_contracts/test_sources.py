@@ -62,7 +62,7 @@ def test_captions_need_no_second_label(labels: list[str], pictures: bool, suite:
         ("language: English", "language: expected a code such as en or zh, got 'English'"),
         ("licence: ''", "licence: expected an SPDX name"),
         ("licence: 3", "licence: expected text, got the number 3"),
-        ("files: []", "files: expected paths or patterns, got an empty one"),
+        ("files: []", "files: expected paths or patterns, one or more"),
         ("files: 3", "files: expected a mapping, got the number 3"),
         ("files: [1]", "files[0]: expected text, got the number 1"),
         ("files: {trian: a}", "files.trian: expected a list of files, or the splits"),

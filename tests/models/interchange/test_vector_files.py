@@ -60,7 +60,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(
         ("a 1 2\nb 3 4 5\n", "glove", r":2: expected a word and 2 numbers, got 3"),
         ("a 1 2\nb 3 x\n", "glove", r":2: expected finite numbers"),
         ("a 1 2\nb nan 3\n", "glove", r":2: expected finite numbers"),
-        ("a 1 2\nb 1 3\na 1 4\n", "glove", r"word 3 is word 1 again"),
+        ("a 1 2\nb 1 3\na 1 4\n", "glove", r"word 3 is the same as word 1"),
         ("", "glove", r"no vectors"),
         ("2 2\na 12345678\nb 1234", "word2vec_binary", r"ends in word 2; it may be cut off"),
         ("9999999999 1000000\na 1234", "word2vec_binary", r"only 6 bytes follow; it may"),

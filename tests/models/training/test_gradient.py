@@ -333,7 +333,7 @@ def test_python_and_numpy_draw_on_as_if_nothing_had_been_trained(tmp_path):
         (lambda: pretraining(micro_batches=3), RecipeError, "8 rows cannot be split into 3"),
         (lambda: pretraining(corpora={}), RecipeError, "no corpora"),
         (lambda: finetuning(rows={"dev": Rows(9)}), ContractViolation, "no training rows"),
-        (lambda: finetuning(rows={"train": Rows(50)}), RecipeError, "no rows 'dev'"),
+        (lambda: finetuning(rows={"train": Rows(50)}), RecipeError, "has no dev rows"),
         (
             lambda: finetuning(select={"metric": "micro_f2"}),
             RecipeError,
