@@ -97,7 +97,7 @@ class Origin(Strict):
         commit: The commit of the repository.
         path: The file in the repository; words or a pattern if nothing is fetched.
         sha256: Digest of the published bytes of that file.
-        save_as: As in a mapping of `files`.
+        save_as: Its path in the cache, as for an entry of `files`.
         files: Several files of one repository, instead of `path` and `sha256`.
         note: What users must know: what was left out or changed.
     """
@@ -139,7 +139,7 @@ class Fields(Strict):
 
     Attributes:
         text: The text, or the first of a pair; ``"{title}. {body}"`` joins several columns.
-        text_pair: The second of a pair, likewise.
+        text_pair: The second of a pair; it may join columns, too.
         label: The answer, of the kind that the source's `answers` says.
         choices: The columns of the choices, or one that holds a list of them.
         id: The row's id.
@@ -191,7 +191,8 @@ class Join(Strict):
 
     Attributes:
         by: The column. A text file without columns is a list of its values, one per line.
-        files: As the source's. Listed by split, they decide the split of a record.
+        files: Its files, written as the source's. Listed by split, they decide the split of a
+            record.
     """
 
     by: str
@@ -213,12 +214,12 @@ class Pictures(Strict):
 
     Attributes:
         files: PNG and JPEG files, or files of region features (`corpora.region_readers`), folders
-            or archives of them; as the source's.
+            or archives of them; written as the source's.
         most_regions: Regions that are kept of a picture: the largest, of features the first.
-        region_dim: Numbers of a region in files of features; None where the files are pictures.
-        object_classes: Classes of objects among which the detector chose one for each region, if
-            the files of features say which; None to read none.
-        attribute_classes: The same of attributes, such as colours.
+        region_dim: Numbers of a region in files of features; left out where the files are pictures.
+        object_classes: Number of classes of objects from which the detector chose one for each
+            region, if the files of features say which; left out, none are read.
+        attribute_classes: The same for attributes, such as colours.
     """
 
     files: tuple[str, ...] = Field(strict=False, min_length=1)
@@ -250,7 +251,7 @@ class Source(Strict):
         licence: Terms of the text: an SPDX name, or words.
         origin: Where it is published, one place or several, for ``fourstage fetch`` and lineage.
         fetch: ``none``: nothing can be fetched automatically.
-        format: Who reads the files; by default inferred from each file's suffix.
+        format: Reader of the files; by default inferred from each file's suffix.
         encoding: Encoding of text files; the entries of a list are tried in order, file by file.
         files: Paths, folders, globs or addresses, as one list or by split.
             ``archive.zip!member.tsv`` selects members of an archive.
@@ -260,15 +261,16 @@ class Source(Strict):
         answer_language: Language of answers that are texts; by default the source's own.
         label_names: Name of each label in the files, as a mapping, or as a list of the names of
             0, 1, 2…; for tags, the names with their prefixes; for a ``text``, what to write.
-        separator: Between the labels of a ``label_set`` that is one text.
+        separator: What stands between the labels of a ``label_set`` that is one text.
         tag_scheme: Meaning of the prefixes of tags; by default ``iob2``.
         span_ends: ``inclusive``: the end of a span is its last character, not the one after it.
         join: Tables whose columns are added to the records.
         where: Column → value, or list of values: other records are left out. Compared as text,
             regardless of case.
-        contract: Name of the suite that the profile must fulfil, or several; empty for ``corpus``
-            (in Chinese ``corpus_zh``), ``dataset``, or ``answers`` if they are not labels or are
-            captions, of which `where` lets one label through, with ``targets`` if they are texts.
+        contract: Name of the suite that the profile must fulfil, or several. By default a corpus
+            has ``corpus`` (in Chinese ``corpus_zh``) and labelled rows have ``dataset``; other
+            answers, and captions of which `where` lets one label through, have ``answers``, texts
+            ``targets`` as well.
         document: What counts as one document of a text file; empty for the reader's default.
         sentences: How text is split into sentences: by the ``rules`` of its language, or one per
             line with ``lines`` (utterances of a dialogue, verses, text that is already split).
@@ -279,8 +281,9 @@ class Source(Strict):
         markings: Strings that are ignored when texts are compared, such as entity markers.
         rows_per_label: Keep at most this many rows per label, chosen by the digest of their ids.
         minimum_words: Shorter texts are removed (counted in characters in unspaced scripts).
-        set_aside: Share of the training rows, to about their texts and groups, that becomes the
-            rows of each split that is not listed (dev, test); at most .3.
+        set_aside: Share of the training rows that becomes the rows of each split that is not
+            listed (dev, test), at most .3. Rows of one text or group stay together, so the share
+            is met only approximately.
         pictures: The pictures that rows name; their regions are stored beside the rows.
     """
 
