@@ -93,7 +93,8 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
     """Read a version's evidence and its recipe's rules.
 
     Raises:
-        EnvironmentFault: The run no longer has them, or they were altered.
+        EnvironmentFault: The run no longer has them, they were altered, or a newer version of
+            Fourstage kept them, with what this one does not know.
     """
     import mlflow.artifacts
     from mlflow.exceptions import MlflowException
@@ -120,6 +121,14 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
     facts = kept["evidence"]
     said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted", ()))
     kind = said.pop("kind", "label")
+    known = {*Evidence.__dataclass_fields__, *Predictions.__dataclass_fields__}
+    if newer := sorted({*facts, *said} - known):
+        raise EnvironmentFault(
+            f"{version.name} version {version.number}: its evaluation was kept by a newer version"
+            f" of Fourstage, with {', '.join(newer)}, which this one does not know. Run that one;"
+            f" or, if this version is the champion, `fourstage rollback {version.name}` makes the"
+            " one before it the champion again."
+        )
     predictions = Predictions(**{n: tuple(values) for n, values in said.items()}, kind=kind)
     evidence = Evidence(**facts, predictions=predictions, baseline_predicted=cheap)
     return evidence, kept["rules"]

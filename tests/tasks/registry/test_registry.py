@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from fourstage.errors import (
 from models.stage_format import NETWORK
 from tasks.registry import lineage, promote_model
 from tasks.registry.decision import decision_of, hold
-from tasks.registry.evidence import keep_evidence, read_evidence
+from tasks.registry.evidence import EVIDENCE, keep_evidence, read_evidence
 from tasks.registry.gate import Evidence, Gate, Predictions, decide
 from tasks.registry.lineage import impact, trace
 from tasks.registry.lineage_views import mermaid, picture, text
@@ -630,6 +631,26 @@ def test_evidence_that_was_altered_decides_nothing(
     path.write_text(path.read_text().replace('"accuracy": 0.', '"accuracy": 1.'))
     with pytest.raises(EnvironmentFault, match="or was altered there"):
         read_evidence(tracking, version)
+
+
+@pytest.mark.parametrize("place", ["evidence", "predictions"])
+def test_evidence_of_a_newer_fourstage_is_refused_by_name(
+    tracking: Tracking, home: Path, saved_model: Path, place: str
+):
+    """After a return to older code; what it can't judge it must not judge by the rest."""
+    version = make_version(tracking, home, saved_model, 1)
+    keep_evidence(tracking, version, evidence(home, version), {"require": {}})
+    path = next(home.rglob("evaluation/version-1.json"))
+    kept = json.loads(path.read_text("utf-8"))
+    of = kept["evidence"] if place == "evidence" else kept["evidence"]["predictions"]
+    of["abstained"] = [False]
+    content = json.dumps(kept)
+    path.write_text(content, "utf-8")
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    tracking.client.set_model_version_tag(NAME, "1", EVIDENCE, digest)
+    said = f"kept by a newer version of Fourstage, with abstained.* `fourstage rollback {NAME}`"
+    with pytest.raises(EnvironmentFault, match=said):
+        hold(tracking, NAME, 1)
 
 
 def test_a_trace_is_complete_from_mlflow_alone(tracking: Tracking, home: Path, saved_model: Path):
