@@ -27,6 +27,7 @@ from fourstage.errors import EnvironmentFault
 from fourstage.settings import PAGES, home, mlflow_uri, without_credentials
 from fourstage.space import no_space, too_many_open_files
 from tasks.tracking.database_lock import PUT_RIGHT, locked, wait_until_free
+from tasks.tracking.database_schema import of_another_version
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -374,6 +375,8 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
         cause = further
     said = f"{type(cause).__name__}: {cause}".split("\n", 1)[0]
     said = said.replace(uri, without_credentials(uri))
+    if is_local(uri) and (remedy := of_another_version(said, uri)):
+        return EnvironmentFault(remedy)
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
     if uri.startswith("sqlite") and "database is locked" in said:
