@@ -31,6 +31,7 @@ from fourstage.terminal import new_log
 GUARD = Path(__file__).with_name("guard.py")
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10
+UNKNOWN_MIGRATION = "Can't locate revision"  # in the log of a Prefect older than its database
 LINES = 4  # shown from the end of a server's log, which says what was wrong
 # The server that Prefect itself would start: without pages, with only the services a run needs.
 SERVER = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--lifespan", "on")
@@ -144,7 +145,14 @@ def _wait_for(guard: subprocess.Popen, address: str, log: Path) -> None:
     how = "did not start" if guard.poll() is None else "ended as it started"
     if lack := no_space(home()):
         why = f": {lack}; make room"
-    elif last := log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LINES:]:
+    elif UNKNOWN_MIGRATION in (said := log.read_text(encoding="utf-8", errors="replace")):
+        database = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
+        why = (
+            f": a newer Prefect has used its database {database}. Install that version again (pip"
+            " install -r requirements.lock), or move the file away: it has the history of flow runs"
+            " and what was deployed there, no model and no data"
+        )
+    elif last := said.strip().splitlines()[-LINES:]:
         why = ". Its last words:\n  " + "\n  ".join(last) + f"\nAll of them are in {log}"
     else:
         why = f" within {seconds:.0f} s, without a word" if guard.poll() is None else " silently"

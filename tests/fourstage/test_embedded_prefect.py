@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -43,13 +44,16 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def bringing(home: Path, prefect: Path, folder: Path = REPOSITORY) -> subprocess.Popen[bytes]:
+def bringing(
+    home: Path, prefect: Path, folder: Path = REPOSITORY, stderr: int | None = None
+) -> subprocess.Popen[bytes]:
     """A process that ends when its server has answered it, and nobody else."""
     environment = {**os.environ, "FOURSTAGE_HOME": str(home)}
     environment["PREFECT_HOME"] = str(prefect)
     environment["PYTHONPATH"] = str(REPOSITORY)
     environment.pop("PREFECT_API_URL", None)
-    return subprocess.Popen([sys.executable, "-P", "-c", BRING], env=environment, cwd=folder)
+    command = [sys.executable, "-P", "-c", BRING]
+    return subprocess.Popen(command, env=environment, cwd=folder, stderr=stderr)
 
 
 def test_of_two_starts_at_once_one_makes_anew_what_a_kill_left_half_made(
@@ -97,6 +101,20 @@ def test_a_server_that_ends_as_it_starts_is_told_from_one_that_is_slow(home, mon
         with pytest.raises(EnvironmentFault, match=f"{said}.*\n.*\n.*ImportError: no such thing"):
             embedded_prefect._wait_for(guard, "http://127.0.0.1:9", log)
         guard.communicate()
+
+
+def test_a_database_of_a_newer_prefect_is_named_with_what_to_do(
+    home: Path, tmp_path: Path, empty_prefect: Path
+):
+    database = tmp_path / "prefect" / "prefect.db"
+    database.parent.mkdir()
+    shutil.copy(empty_prefect, database)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("update alembic_version set version_num = 'ffffffffffff'")
+    bringing_it = bringing(home, database.parent, stderr=subprocess.PIPE)
+    said = bringing_it.communicate()[1].decode()
+    assert f"a newer Prefect has used its database {database}. Install that version again" in said
+    assert "or move the file away" in said
 
 
 def test_a_log_that_gc_took_away_meanwhile_is_not_looked_for(home):
