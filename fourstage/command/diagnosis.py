@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -69,6 +70,7 @@ def diagnose() -> Iterator[Finding]:
     yield _backend()
     yield _gpu()
     yield _home()
+    yield _privacy()
     yield _disk()
     yield from _data()
     yield _telemetry()
@@ -205,6 +207,30 @@ def _home() -> Finding:
     return Finding("home", FINE, str(folder))
 
 
+def _privacy() -> Finding:
+    """What older versions left open to other users: logs of runs, and answers to rows."""
+    from tasks.store.predictions import WORD_REGIONS
+
+    folder, store = home(), home() / "store"
+    if not _is_open(folder):
+        return Finding("privacy", FINE, "the home is for its owner alone")
+    todo = []
+    if _is_open(folder / "prefect"):
+        todo.append(f"chmod go= {shlex.quote(str(folder / 'prefect'))}")
+    for name in ("*.parquet", WORD_REGIONS):
+        if any(map(_is_open, store.glob(f"*/*/{name}"))):
+            todo.append(f"find {shlex.quote(str(store))} -name '{name}' -exec chmod go= {{}} +")
+    if not todo:
+        return Finding("privacy", FINE, "logs and predictions are for their owner alone")
+    said = "an older version let other users read logs or predictions; to end that"
+    return Finding("privacy", WARNING, f"{said}: {'; '.join(todo)}")
+
+
+def _is_open(path: Path) -> bool:
+    """Whether a file or folder is there and its mode allows something to others than its owner."""
+    return path.exists() and bool(path.stat().st_mode & 0o077)
+
+
 def _disk() -> Finding:
     folder = home()
     while not folder.exists():
@@ -291,8 +317,8 @@ def _champions() -> Finding:
     try:
         tracking = connect()
         found, lost = without_champion(tracking), without_files(tracking)
-    except EnvironmentFault as fault:
-        return Finding(check, WARNING, f"not known: {fault}")
+    except EnvironmentFault as fault:  # which would end every run
+        return Finding(check, WRONG, f"not known: {fault}")
     if lost:
         told = "; ".join(f"{name} {why}" for name, why in lost.items())
         remedy = "put them back or, where the home was moved, put a link to it at its old path"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -223,6 +224,35 @@ def test_a_champion_that_was_taken_away_is_a_warning(tmp_path):
     assert found.status == "warning"
     assert "small has no champion while version 1 is the previous one" in found.found
     assert without_champion(tracking) == {"small": 1}
+
+
+def test_a_database_that_no_run_can_use_is_wrong(tmp_path, empty_mlflow, capsys):
+    (tmp_path / "home").mkdir()
+    shutil.copy(empty_mlflow, tmp_path / "home" / "mlflow.db")
+    with closing(sqlite3.connect(tmp_path / "home" / "mlflow.db")) as database, database:
+        database.execute("update alembic_version set version_num = '451aebb31d03'")
+    assert main(["doctor"]) == 1
+    assert "mlflow db upgrade" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_an_older_version_left_open_to_other_users_is_named_with_commands(
+    tmp_path, monkeypatch
+):
+    home = tmp_path / "a home"
+    monkeypatch.setenv("FOURSTAGE_HOME", str(home))
+    predictions = home / "store" / "evaluation" / "1f" / "predictions.parquet"
+    predictions.parent.mkdir(parents=True)
+    predictions.touch(0o644)
+    (home / "prefect").mkdir(0o755)
+    home.chmod(0o755)
+    found = finding("privacy")
+    assert found.status == "warning"
+    subprocess.run(found.found.partition(": ")[2], shell=True, check=True)
+    assert finding("privacy").status == "fine"
+    assert [path.stat().st_mode & 0o777 for path in (home / "prefect", predictions)] == [
+        0o700,
+        0o600,
+    ]
 
 
 def test_a_champion_whose_files_are_gone_is_wrong(tmp_path):
