@@ -11,7 +11,7 @@ from models.interchange.tokenizer_json import SETTINGS, WHOLE, objects, part, pi
 from models.marks import is_mark
 from models.tokenizers.name import Name
 from models.tokenizers.word import Word
-from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
+from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD, SPECIAL_TOKENS, WordPiece
 
 VOCABULARY = "vocab.txt"
 _SHOWN = 5
@@ -77,7 +77,7 @@ def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
     usual = {
         "unk_token": SPECIAL_TOKENS[1],
         "continuing_subword_prefix": CONTINUATION,
-        "max_input_chars_per_word": MAX_WORD_BYTES,
+        "max_input_chars_per_word": MAX_WORD,
     }
     wrong = [f"model.{key}" for key, value in usual.items() if model.get(key, value) != value]
     if part(whole, "pre_tokenizer").get("type") != "BertPreTokenizer":
@@ -144,7 +144,7 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
     model = models.WordPiece(
         vocabulary,
         unk_token="[UNK]",
-        max_input_chars_per_word=MAX_WORD_BYTES,
+        max_input_chars_per_word=MAX_WORD,
         continuing_subword_prefix=CONTINUATION,
     )
     whole: Any = Tokenizer(model)

@@ -21,7 +21,7 @@ from typing import Any, Self
 from fourstage.errors import ContractViolation
 from models.longest_match import longest_match
 from models.sentinels import sentinel_names
-from models.tokenizers.wordpiece import MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece, word_counts
+from models.tokenizers.wordpiece import MAX_WORD, SPECIAL_TOKENS, WordPiece, word_counts
 
 KEEPS_CASE = False
 ADDS_WORDS = False
@@ -92,7 +92,7 @@ class Word(WordPiece):
         frequent = [
             word
             for word, count in counts.items()
-            if count >= minimum_count and len(word.encode()) <= MAX_WORD_BYTES
+            if count >= minimum_count and len(word) <= MAX_WORD
         ]
         if not frequent:
             raise ContractViolation(

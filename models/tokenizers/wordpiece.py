@@ -45,7 +45,8 @@ WHOLE_WORDS = True  # a token that is a word is written as the word is
 MARKS = True  # strings of a text can be tokens of their own
 PLACED_IN_GRAPH = True  # its module says where tokens lie in the text (`placed`)
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
+MAX_WORD = 100  # characters; a longer word is one [UNK], as in the published tokenizers
+MAX_WORD_BYTES = 4 * MAX_WORD  # tensorflow-text counts bytes, of which a character has up to four
 OPTIONS = ("marks", "longest_match")  # arguments that a tokenizer's file has, where they are set
 
 # Characters that are removed first: control characters except tab and line ends, U+FFFD, format
@@ -266,7 +267,7 @@ class WordPiece:
 
     @cached_property
     def _digest(self) -> str:
-        parts = [self.scheme, self.lowercase, MAX_WORD_BYTES, REMOVED, list(self.vocabulary)]
+        parts = [self.scheme, self.lowercase, MAX_WORD, REMOVED, list(self.vocabulary)]
         parts += self._options.values()
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -278,6 +279,12 @@ class WordPiece:
     @cached_property
     def _starts(self) -> np.ndarray:
         return np.array([not piece.startswith(CONTINUATION) for piece in self.vocabulary])
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        """Characters of a word that each token stands for; a mark is a word by itself."""
+        characters = [len(piece.removeprefix(CONTINUATION)) for piece in self.vocabulary]
+        return np.array(characters, np.int32)
 
     @cached_property
     def _pieces(self) -> Any:
@@ -299,7 +306,40 @@ class WordPiece:
 
     def _tokenize(self, texts: Any) -> Any:
         """(B,) strings → ragged (B, n) int32; the same ops for training data and serving."""
-        return self._pieces.tokenize(self._normal(texts))
+        ids = self._pieces.tokenize(self._normal(texts))
+        return self._shortened(ids)[0]
+
+    def _shortened(self, ids: Any, *places: Any) -> tuple[Any, ...]:
+        """Tokens in which each word of more than `MAX_WORD` characters is one [UNK].
+
+        Args:
+            ids: Ragged (B, n) int32.
+            places: Their starts and ends, or none; ragged (B, n) int64.
+
+        Returns:
+            `ids` and `places`, without the tokens that go on with such a word.
+        """
+        import tensorflow as tf
+
+        begins = tf.gather(self._starts, ids.values)
+        word = tf.cumsum(tf.cast(begins, tf.int32)) - 1  # number of each token's word
+        too_long = tf.math.segment_sum(tf.gather(self._lengths, ids.values), word) > MAX_WORD
+
+        def shortened() -> tuple[Any, ...]:
+            is_long = tf.gather(too_long, word)
+            new = [tf.where(is_long, self.unknown_id, ids.values)]
+            if places:
+                starts, ends = (each.values for each in places)
+                new += [starts, tf.gather(tf.math.segment_max(ends, word), word)]
+            kept = ids.with_values(begins | ~is_long)
+            return tuple(tf.ragged.boolean_mask(ids.with_values(each), kept) for each in new)
+
+        return tf.cond(tf.reduce_any(too_long), shortened, lambda: (ids, *places))
+
+    def _placed(self, normal: Any) -> tuple[Any, Any, Any]:
+        """(B,) normalised strings → ids, starts and ends (in bytes) of tokens, ragged (B, n)."""
+        ids, starts, ends = self._shortened(*self._pieces.tokenize_with_offsets(normal))
+        return ids, starts, ends
 
     def _normal(self, texts: Any) -> Any:
         """(B,) strings, normalised, with a space for blanks."""
@@ -341,7 +381,7 @@ class WordPiece:
         def run(chunk: list[str]) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
             raw = tf.constant([text.encode("utf-8", "ignore") for text in chunk])
             normal = self._normal(raw)
-            ids, starts, ends = self._pieces.tokenize_with_offsets(normal)
+            ids, starts, ends = self._placed(normal)
             found = []
             for text, *row in zip(normal.numpy(), *map(_rows, (ids, starts, ends)), strict=True):
                 character = characters_of(text)
@@ -401,7 +441,7 @@ class WordPiece:
             def placed(self, texts: Any):
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 normal = outer._normal(texts)
-                ids, starts, ends = outer._pieces.tokenize_with_offsets(normal)
+                ids, starts, ends = outer._placed(normal)
                 return {
                     "texts": normal,
                     "basic": tf.gather(tf.constant(outer._starts), ids.values),

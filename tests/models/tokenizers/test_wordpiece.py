@@ -113,6 +113,27 @@ def test_places_are_where_the_pieces_stand_in_the_normalised_text():
         assert [each.tolist() for each in places] == [starts.tolist(), ends.tolist()]
 
 
+@pytest.mark.parametrize("letter", ["a", "é", "я", "ก", "𐐨"])  # 1, 2, 2, 3 and 4 bytes
+def test_a_word_is_unknown_from_101_characters_on_as_in_rust(letter):
+    vocabulary = [*SPECIAL_TOKENS, letter, f"##{letter}", f"##{letter * 3}", "x", "."]
+    tokenizer = WordPiece(vocabulary, lowercase=False)
+    words = [letter * number for number in (33, 34, 50, 99, 100, 101, 102, 500)]
+    texts = [*words, " ".join(["x", *words, "x"]), ".".join(words), "x" + letter * 100, "", "x"]
+    expected = [encoding.ids for encoding in rust(tokenizer).encode_batch(texts)]
+    assert [tokenizer.unknown_id in ids for ids in expected[:8]] == [False] * 5 + [True] * 3
+    assert [ids.tolist() for ids in tokenizer.encode(texts)] == expected
+    raw = np.array([text.encode() for text in texts])
+    assert tokenizer.module()(raw).to_list() == expected
+    placed = tokenizer.encode_with_places(texts)
+    assert [ids.tolist() for _, ids, _, _ in placed] == expected
+    text, ids, starts, ends = placed[len(words)]
+    unknown = ids == tokenizer.unknown_id
+    assert [text[a:b] for a, b in zip(starts[unknown], ends[unknown], strict=True)] == words[5:]
+    in_graph = named.placed(tokenizer.module().placed(raw))
+    assert [each[2].tolist() for each in in_graph] == [each[2].tolist() for each in placed]
+    assert [each[3].tolist() for each in in_graph] == [each[3].tolist() for each in placed]
+
+
 def test_with_case_every_character_stands_where_it_stands_without(tokenizer):
     # Every character there is, sixteen in a text, İ and title-case letters among them.
     codes = [code for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
