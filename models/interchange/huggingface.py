@@ -182,6 +182,8 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     network = list(architecture.network(settings, pad_id))
     found = _Found(architecture, files, network, architecture.heads(settings, len(labels)))
     heads = found.links(config, settings)
+    if CLASSIFIES in heads:
+        _check_label_ids(config, folder / CONFIG)
     tokenizer, why_none = read_tokenizer(folder, settings["vocabulary_size"])
     if tokenizer is None:
         notes.append(f"no tokenizer: {why_none}")
@@ -313,12 +315,34 @@ def _is_whole(value: Any) -> TypeGuard[int]:
 
 
 def _label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Label names ordered by id; as in transformers, LABEL_0 and LABEL_1 if there are none."""
+    """Label names ordered by id; as in transformers, LABEL_0 and LABEL_1 if there are none.
+
+    Their number is that of the outputs, whatever their ids are (`_check_label_ids`).
+    """
     names = config.get("id2label")
-    if isinstance(names, Mapping) and set(names) == {str(i) for i in range(len(names))}:
-        return tuple(str(names[str(i)]) for i in range(len(names)))
+    if isinstance(names, Mapping):
+        return tuple(str(names[i]) for i in _label_ids(names))
     count = config.get("num_labels", 2)
     return tuple(f"LABEL_{i}" for i in range(count if _is_whole(count) and count < 10_000 else 2))
+
+
+def _label_ids(names: Mapping[str, Any]) -> list[str]:
+    return sorted(names, key=lambda each: (len(each), each))
+
+
+def _check_label_ids(config: Mapping[str, Any], path: Path) -> None:
+    """Refuse names of labels that are not numbered as the outputs of their head.
+
+    Raises:
+        RecipeError: The ids are not 0, 1, 2, …
+    """
+    names = config.get("id2label")
+    ids = _label_ids(names) if isinstance(names, Mapping) else []
+    if ids != [str(i) for i in range(len(ids))]:
+        raise RecipeError(
+            f"{path}: id2label: expected the ids 0 to {len(ids) - 1}, one for each output of the"
+            f" head, got {listed(ids, NAMES_SHOWN)}; number the names as the network was trained"
+        )
 
 
 class _Found:

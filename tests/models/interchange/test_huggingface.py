@@ -174,6 +174,22 @@ def test_a_head_that_answers_otherwise_is_not_taken_for_one_of_labels(
         )
 
 
+@pytest.mark.parametrize("ids", [(1, 2), (0, 2, 5), (1, 2, 3)])
+def test_names_that_are_not_numbered_as_the_outputs_are_refused(ids, tmp_path):
+    folder = copy(tmp_path)
+    arrays = {key: value for key, value in tensors(folder).items() if key.startswith("bert.")}
+    labels = len(ids)
+    head = {"weight": np.ones((labels, 32), np.float32), "bias": np.zeros(labels, np.float32)}
+    put(folder, {**arrays, **{f"classifier.{name}": value for name, value in head.items()}})
+    names = {str(i): f"l{i}" for i in ids}
+    configure(folder, architectures=["BertForSequenceClassification"], id2label=names)
+    said = f"id2label: expected the ids 0 to {labels - 1}, .* got {', '.join(names)}; number"
+    with pytest.raises(RecipeError, match=said):
+        read_checkpoint(folder)
+    configure(folder, architectures=["BertForTokenClassification"])  # of which no head is read
+    assert read_checkpoint(folder).label_names == ()
+
+
 def test_half_precision_is_read_as_float32(tmp_path):
     folder = copy(tmp_path)
     put(folder, {key: value.astype(np.float16) for key, value in tensors(folder).items()})
