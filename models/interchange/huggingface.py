@@ -712,10 +712,10 @@ def _their_config(
             config[key] = THEIR_ACTIVATION[activation]
     config[architecture.attention_dropout] = settings["dropout"]
     config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
-    architecture.write(config, settings, checkpoint.pad_id)
     if checkpoint.tokenizer is not None:
         named = architecture.special_ids.items()
         config |= {key: getattr(checkpoint.tokenizer, f"{name}_id") for key, name in named}
+    architecture.write(config, settings, checkpoint.pad_id)
     if "sequence_classification" in heads:
         config["id2label"] = {str(i): name for i, name in enumerate(checkpoint.label_names)}
         config["label2id"] = {name: i for i, name in enumerate(checkpoint.label_names)}

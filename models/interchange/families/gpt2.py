@@ -29,7 +29,8 @@ def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> N
     """The inverse of `read`; without a tokenizer a text ends with the padding id."""
     config["n_inner"] = settings["intermediate_dim"]
     config["embd_pdrop"] = settings["dropout"]
-    config |= {"bos_token_id": pad_id, "eos_token_id": pad_id}
+    for key in ("bos_token_id", "eos_token_id"):
+        config.setdefault(key, pad_id)
 
 
 ARCHITECTURE = Architecture(

@@ -394,20 +394,31 @@ def test_a_tokenizer_goes_both_ways(lowercase, tmp_path):
         assert again.digest == tokenizer.digest
 
 
+def spelled(name: str, **changes) -> huggingface.PretrainedNetwork:
+    """A network that transformers wrote, its table as large as a tokenizer's vocabulary."""
+    found, tokenizer = read_checkpoint(GOLDEN.parent / name), byte_pairs()
+    size = tokenizer.vocabulary_size
+    rows = {
+        path: np.zeros((size, *value.shape[1:]), np.float32)
+        for path, value in found.network.items()
+        if len(value) == found.settings["vocabulary_size"]
+    }
+    return replace(
+        found,
+        settings={**found.settings, "vocabulary_size": size},
+        network={**found.network, **rows},
+        tokenizer=tokenizer,
+        pad_id=tokenizer.pad_id,
+        **changes,
+    )
+
+
 @pytest.mark.parametrize("name", ["gpt-large", "gpt2-large"])
 @pytest.mark.parametrize("writes", [False, True])
 def test_their_decoder_begins_and_ends_a_text_as_ours_does(name, writes, tmp_path):
-    found, tokenizer = read_checkpoint(GOLDEN / name), byte_pairs()
-    size = tokenizer.vocabulary_size
-    table = np.zeros((size, found.settings["hidden_dim"]), np.float32)
-    ours = replace(
-        found,
-        settings={**found.settings, "vocabulary_size": size},
-        network={**found.network, "embeddings/token/embeddings": table},
-        heads={**found.heads, **({"sequence_to_sequence": {}} if writes else {})},
-        tokenizer=tokenizer,
-        pad_id=tokenizer.pad_id,
-    )
+    ours = spelled(f"golden/{name}")
+    ours = replace(ours, heads={**ours.heads, **({"sequence_to_sequence": {}} if writes else {})})
+    tokenizer = ours.tokenizer
     write_checkpoint(ours, tmp_path / "ours")
     config = json.loads((tmp_path / "ours" / "config.json").read_text("utf-8"))
     ids = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
@@ -419,6 +430,16 @@ def test_their_decoder_begins_and_ends_a_text_as_ours_does(name, writes, tmp_pat
     assert theirs.encode("the").ids == [tokenizer.cls_id, *the, *end]
     assert theirs.encode("the", "the").ids == [tokenizer.cls_id, *the, tokenizer.sep_id, *the, *end]
     assert read_checkpoint(tmp_path / "ours").pad_id == tokenizer.pad_id
+
+
+@pytest.mark.parametrize("begin", ["pad", "sep"])
+def test_their_target_begins_as_ours_does(begin, tmp_path):
+    ours = spelled("generation/marian", heads={"sequence_to_sequence": {}})
+    ours = replace(ours, settings={**ours.settings, "begins_with": begin})
+    write_checkpoint(ours, tmp_path / "ours")
+    config = json.loads((tmp_path / "ours" / "config.json").read_text("utf-8"))
+    assert config["decoder_start_token_id"] == getattr(ours.tokenizer, f"{begin}_id")
+    assert read_checkpoint(tmp_path / "ours").settings["begins_with"] == begin
 
 
 def test_a_tokenizer_of_another_size_is_refused(tmp_path):
