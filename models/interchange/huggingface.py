@@ -1,6 +1,6 @@
 """Import and export of networks, heads and tokenizers as Hugging Face folders.
 
-    config.json, model.safetensors (or its shards),
+    config.json, model.safetensors (or its shards), generation_config.json of a head that writes,
     vocab.txt or vocab.json and merges.txt, tokenizer.json, tokenizer_config.json
 
 Everything is checked before anything is loaded or written: the architecture, every setting that
@@ -27,6 +27,12 @@ from models.interchange.architecture import (
     architectures,
     family_of,
 )
+from models.interchange.generation_file import (
+    GENERATION,
+    WRITES,
+    their_generation,
+    writing_settings,
+)
 from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.published import POOLING
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
@@ -43,7 +49,6 @@ LARGEST = {  # largest values of settings; more is a mistake, and could exhaust 
 }
 LARGEST_WIDTH = 1 << 17
 NAMES_SHOWN = 5
-WRITES = "sequence_to_sequence"  # a head that predicts with the network's own output matrix
 CLASSIFIES = "sequence_classification"
 CONTINUES = "causal_lm"
 
@@ -635,8 +640,7 @@ def write_checkpoint(
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
     with written_whole(folder) as part:
         write_tensors(theirs, part, largest_file)
-        text = json.dumps({"architectures": [name], **config}, indent=2, sort_keys=True)
-        (part / CONFIG).write_text(text + "\n", "utf-8")
+        _write_object(part / CONFIG, {"architectures": [name], **config})
         if checkpoint.tokenizer is not None:
             # So that a pipeline with `truncation=True` cuts texts where `predict` does.
             length = checkpoint.sequence_length or settings["max_sequence_length"]
@@ -644,10 +648,22 @@ def write_checkpoint(
             side = architecture.padding_side
             # What a network continues has no end yet; a head that writes reads a text to its end.
             ends = CONTINUES not in heads or WRITES in checkpoint.heads
+            if WRITES in checkpoint.head_settings:
+                head = writing_settings(checkpoint.head_settings[WRITES])
+                said, more = their_generation(head, checkpoint.tokenizer, config)
+                _write_object(part / GENERATION, said)
+                notes += more
+                length -= head["target_length"]
+                # What is written follows the last token of a row.
+                side = "left" if CONTINUES in heads else side
             write_tokenizer(checkpoint.tokenizer, part, length, segments, side, ends)
             if architecture.more_files is not None:
                 architecture.more_files(checkpoint.tokenizer, part)
     return tuple(notes)
+
+
+def _write_object(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def _ours(links: Iterable[Link]) -> set[str]:

@@ -8,6 +8,7 @@ Needs torch and transformers, which are no dependencies of ours, in an environme
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from tests.models.odd_lines import alphabet, byte_pairs, lines
+from tests.parity.writing_heads import GENERATION, HEADS
 
 torch = pytest.importorskip("torch", reason="torch is no dependency of ours")
 hf = pytest.importorskip("transformers", reason="transformers is no dependency of ours")
@@ -79,6 +81,15 @@ def test_transformers_writes_the_same_from_what_we_write(name, tmp_path):
                 kept = real if value.shape[1] == 14 else there
                 value, expected = value[kept], expected[kept]
             assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), key
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_transformers_writes_by_the_settings_of_the_head_that_we_write(name, tmp_path):
+    """`test_generation` has our head write the same."""
+    from tests.parity.make_writing_goldens import written
+
+    expected = json.loads((GENERATION / name / "written.json").read_text("utf-8"))
+    assert written(name, tmp_path / "ours") == expected
 
 
 @pytest.mark.parametrize("draw", ["large", "small"])

@@ -1,20 +1,26 @@
-"""Our searches write the tokens that transformers' ``generate`` writes, with the same weights."""
+"""Our searches write the tokens that transformers' ``generate`` writes, with the same weights.
+
+`make_goldens.py` and `make_writing_goldens.py` made what theirs writes.
+"""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from models import features as keys
 from models.decoding.generate import generate
 from models.decoding.reader import Reading, ReadingApart, cached_reader
 from models.decoding.settings import Generation
+from models.heads.sequence_to_sequence import SequenceToSequence
+from models.inputs.rows import framed_texts
 from models.interchange.huggingface import read_checkpoint
 from models.layers.token_prediction import TokenOutput
+from models.protocols import Context
+from tests.parity.writing_heads import GENERATION, HEADS, LENGTH, texts, writing_head
 
-GENERATION = Path(__file__).with_name("generation")
 SEARCHES = {
     "greedy": {},
     "beams": {"beams": 4},
@@ -58,3 +64,15 @@ def test_the_texts_differ_and_some_are_stopped(of):
     assert lengths.min() < NEW_TOKENS
     assert len({tuple(text) for text in golden["beams"].tolist()}) > 4
     assert all((golden["greedy"] != golden[name]).any() for name in SEARCHES if name != "greedy")
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_writes_what_theirs_writes_with_the_folder_of_it(name):
+    network, tokenizer = (ours := writing_head(name)).build(), ours.tokenizer
+    context = Context(tokenizer, LENGTH, network=network.provides)
+    head = SequenceToSequence(context, **HEADS[name])
+    source = Context(tokenizer, LENGTH - HEADS[name]["target_length"])
+    rows = framed_texts([(ids,) for ids in tokenizer.encode(texts())], source)
+    found = head.predicting(network, head.attach(network))(rows)[keys.WRITTEN_IDS]
+    expected = json.loads((GENERATION / name / "written.json").read_text("utf-8"))
+    assert [[i for i in row if i >= 0] for row in found.tolist()] == expected

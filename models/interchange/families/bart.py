@@ -90,6 +90,7 @@ ARCHITECTURE = Architecture(
     zeros={"final_logits_bias": ("text_infilling", (1, "vocabulary_size"))},
     special_ids={
         "bos_token_id": "cls",
+        "forced_bos_token_id": "cls",  # a target begins with it
         "eos_token_id": "sep",
         "decoder_start_token_id": "sep",
         "forced_eos_token_id": "sep",

@@ -442,6 +442,45 @@ def test_their_target_begins_as_ours_does(begin, tmp_path):
     assert read_checkpoint(tmp_path / "ours").settings["begins_with"] == begin
 
 
+@pytest.mark.parametrize(
+    ("name", "more"), [("golden/gpt2-large", 0), ("generation/marian", 0), ("generation/bart", 1)]
+)
+@pytest.mark.parametrize("beams", [1, 4])
+def test_a_head_that_writes_says_how_for_their_generate(name, more, beams, tmp_path):
+    """`tests/parity/test_export` lets theirs write by it."""
+    head = {"target_length": 9, "beams": beams, "length_penalty": 0.6, "prefix": "in short:"}
+    head |= {"min_tokens": 3, "no_repeat_ngram": 2} if beams > 1 else {}
+    kind = {"sequence_to_sequence": head}
+    ours = spelled(name, heads={"sequence_to_sequence": {}}, head_settings=kind, sequence_length=32)
+    notes = write_checkpoint(ours, tmp_path / "ours")
+    tokenizer = ours.tokenizer
+    said, frame = (
+        json.loads((tmp_path / "ours" / file).read_text("utf-8"))
+        for file in ("generation_config.json", "tokenizer_config.json")
+    )
+    assert (said["max_new_tokens"], said["do_sample"]) == (9 + more, False)
+    assert (said["eos_token_id"], said["pad_token_id"]) == (tokenizer.sep_id, tokenizer.pad_id)
+    assert (said.get("forced_bos_token_id") == tokenizer.cls_id) == bool(more)
+    never = {*tokenizer.special_ids} - {tokenizer.sep_id}
+    assert said["bad_words_ids"] == [[each] for each in sorted(never)]
+    searched = {"num_beams": 4, "length_penalty": 0.6, "no_repeat_ngram_size": 2}
+    searched |= {"min_new_tokens": 3 + more}
+    assert {key: said.get(key) for key in searched} == (
+        searched if beams > 1 else dict.fromkeys(searched)
+    )
+    assert frame["model_max_length"] == 32 - 9  # what a text has beside its target
+    assert frame["padding_side"] == ("left" if "gpt2" in name else "right")
+    assert (
+        notes[-1] == "theirs does not put 'in short:' before a text (head's prefix); do it yourself"
+    )
+    assert any("their length_penalty 0.6 counts" in note for note in notes) == (more * beams == 4)
+
+
+def test_a_network_that_nothing_writes_with_has_no_settings_of_generation(tmp_path):
+    write_checkpoint(spelled("golden/gpt2-large"), tmp_path / "ours")
+    assert not (tmp_path / "ours" / "generation_config.json").exists()
+
+
 def test_a_tokenizer_of_another_size_is_refused(tmp_path):
     folder = copy(tmp_path)
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", "utf-8")
