@@ -23,6 +23,8 @@ FETCHED = (
     "vocab.json",
     "merges.txt",
     "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
     "spiece.model",
     "*.spm",
 )

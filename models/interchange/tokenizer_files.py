@@ -7,8 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fourstage.errors import RecipeError, listed
 from models.interchange import byte_bpe_files, unigram_files, word_bpe_files, wordpiece_files
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, class_of, part, read_object
+from models.interchange.tokenizer_json import (
+    SETTINGS,
+    WHOLE,
+    added_tokens,
+    as_it_stands,
+    class_of,
+    part,
+    read_object,
+)
+from models.sentencepiece_model import PieceType
 from models.served.pieces import is_cjk
 from models.tokenizers.byte_bpe import MERGES, ByteBPE
 from models.tokenizers.unigram import MODEL, UnigramTokenizer
@@ -57,7 +67,42 @@ def read_tokenizer(
     found, why = _read(folder, whole, settings, rows)
     if found is not None and kind == _CHINESE_WORDS and any(map(_is_chinese, found.vocabulary)):
         return None, f"{kind} looks for the vocabulary's Chinese words with jieba; {ONLY}"
+    if found is not None:
+        _refuse_added(folder, found, added_tokens(folder, whole, settings))
     return found, why
+
+
+def _refuse_added(
+    folder: Path,
+    tokenizer: WordPiece | ByteBPE | UnigramTokenizer,
+    added: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Refuse added tokens that theirs keeps whole in a text and ours would split.
+
+    Raises:
+        RecipeError: There are some.
+    """
+    kept: set[str] = set()
+    if isinstance(tokenizer, UnigramTokenizer):
+        kinds = zip(tokenizer.vocabulary, tokenizer.model.kinds, strict=True)
+        kept = {piece for piece, kind in kinds if kind == PieceType.USER_DEFINED}
+        ids = tokenizer.special_ids
+    else:
+        roles = ("pad", "unknown", "cls", "sep", "mask")
+        ids = [*(getattr(tokenizer, f"{role}_id") for role in roles), *tokenizer.sentinel_ids]
+        kept = {*tokenizer.marks} if isinstance(tokenizer, WordPiece) else kept
+    no_text = {tokenizer.vocabulary[i] for i in ids}  # has them, here
+    split = [
+        name
+        for name, said in added.items()
+        if name not in no_text and not (name in kept and as_it_stands(said))
+    ]
+    if split:
+        raise RecipeError(
+            f"{folder}: {len(split)} added tokens ({listed(split, 5)}) are one token each wherever"
+            " a text has them, which ours would split; not supported yet. If no text has them, take"
+            f" them out of added_tokens in {WHOLE} and out of {SETTINGS}"
+        )
 
 
 def _is_chinese(piece: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from models.tokenizers.byte_bpe import in_order
 
 WHOLE = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
+NAMED = "special_tokens_map.json"  # older files have here what newer ones have in `SETTINGS`
+ADDED = "added_tokens.json"
 # {role: (keys of their settings, tokens that have it where the settings do not say)}
 _THEIR_ROLES = {
     "pad": (("pad_token",), ("<pad>",)),
@@ -94,6 +97,43 @@ def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
             " not supported yet"
         )
     return vocabulary
+
+
+def added_tokens(
+    folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """{token: how it is looked for} of those that theirs finds in a text before it cuts the rest.
+
+    Tokens that have a role, such as ``[SEP]``, are not among them: a text never gives theirs here.
+
+    Args:
+        folder: Folder with `NAMED` and `ADDED`, which are optional.
+        whole: Contents of ``tokenizer.json``; empty if there is none.
+        settings: Contents of ``tokenizer_config.json``; empty if there is none.
+    """
+    named = read_object(folder / NAMED) | settings
+    found: dict[str, Mapping[str, Any]] = {
+        name: {"normalized": True} for name in read_object(folder / ADDED)
+    }
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        several = named.get(key) or ()
+        for each in several.values() if isinstance(several, Mapping) else several:
+            said = each if isinstance(each, Mapping) else {"content": each}
+            found[str(said.get("content"))] = {**said, "special": True}
+    decoder = part(settings, "added_tokens_decoder").values()
+    for each in chain(
+        (e for e in decoder if isinstance(e, Mapping)), objects(whole, "added_tokens")
+    ):
+        found[str(each.get("content"))] = each
+    with_role = (value for key, value in named.items() if key.endswith("_token"))
+    for each in with_role:
+        found.pop(str(each.get("content") if isinstance(each, Mapping) else each), None)
+    return found
+
+
+def as_it_stands(said: Mapping[str, Any]) -> bool:
+    """Whether theirs finds an added token wherever a text has its characters, and nowhere else."""
+    return not any(said.get(key) for key in ("normalized", "lstrip", "rstrip", "single_word"))
 
 
 def roles_of(pieces: Iterable[str], settings: Mapping[str, Any]) -> dict[str, str]:

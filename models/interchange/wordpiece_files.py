@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError, listed
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, objects, part, pieces
-from models.marks import is_mark
+from models.interchange.tokenizer_json import (
+    SETTINGS,
+    WHOLE,
+    added_tokens,
+    as_it_stands,
+    part,
+    pieces,
+)
 from models.tokenizers.name import Name
 from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD, SPECIAL_TOKENS, WordPiece
@@ -64,7 +70,9 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
             )
         vocabulary = lines
     assert vocabulary is not None
-    return WordPiece(vocabulary, lowercase, _marks(whole))
+    added = added_tokens(folder, whole, settings)
+    marks = [name for name, said in added.items() if _is_mark(name, said, vocabulary)]
+    return WordPiece(vocabulary, lowercase, marks)
 
 
 def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
@@ -86,11 +94,9 @@ def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
         raise RecipeError(f"{path}: {', '.join(wrong)}: not as in BERT; not supported yet")
 
 
-def _marks(whole: Mapping[str, Any]) -> list[str]:
-    """The added tokens of ``tokenizer.json`` that look like marks, such as ``[HD]``."""
-    added = objects(whole, "added_tokens")
-    names = [str(each.get("content")) for each in added if each.get("special")]
-    return [name for name in names if is_mark(name) and name not in SPECIAL_TOKENS]
+def _is_mark(name: str, said: Mapping[str, Any], vocabulary: Sequence[str]) -> bool:
+    """Whether an added token is one of ours, such as ``[HD]`` or a ``[unused1]`` put to use."""
+    return as_it_stands(said) and name in vocabulary and name not in SPECIAL_TOKENS
 
 
 def _check_lines(path: Path, lines: Sequence[str]) -> None:

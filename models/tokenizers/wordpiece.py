@@ -83,7 +83,8 @@ def normalise(
     import tensorflow_text as tf_text
 
     texts = tf.strings.regex_replace(texts, REMOVED, "")
-    for mark, sign in zip(marks, signs(len(marks)), strict=True):
+    named = zip(marks, signs(len(marks)), strict=True)
+    for mark, sign in sorted(named, key=lambda each: -len(each[0])):  # one may begin another
         texts = tf.strings.regex_replace(texts, re.escape(mark), f" {sign} ")
     if not lowercase:
         return tf_text.normalize_utf8(texts, "NFC")

@@ -21,6 +21,7 @@ from models.tokenizers.wordpiece import WordPiece
 from tests.models.odd_lines import alphabet, byte_pairs, lines
 from tests.models.published_gpt2 import tokenizer_files
 
+SETTINGS = "tokenizer_config.json"
 BYTE_FILES = ("vocab.json", "merges.txt")
 
 
@@ -72,6 +73,86 @@ def test_marks_are_special_tokens_of_theirs_and_come_back(tmp_path):
     again, _ = read_tokenizer(tmp_path)
     assert again is not None
     assert again.digest == ours.digest
+
+
+MARKS = ("<e1>", "</e1>", "@user", "@users", "[unused1]", "é1")
+
+
+def marked(folder: Path, where: str, lowercase: bool = True) -> tuple[list[str], Any]:
+    """A folder whose file says that its vocabulary's marks are added, and theirs of it."""
+    pieces = [*alphabet(lowercase).vocabulary, *MARKS]
+    write_tokenizer(WordPiece(pieces, lowercase), folder, length=64, segments=True)
+    theirs = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    theirs.add_special_tokens([*MARKS])
+    if where == "tokenizer.json":
+        theirs.save(str(folder / where))
+        return pieces, theirs
+    (folder / "tokenizer.json").unlink()
+    path = folder / ("special_tokens_map.json" if where == "special_tokens_map.json" else SETTINGS)
+    plain = {"special": True, "normalized": False}
+    said: dict[str, Any] = {
+        "special_tokens_map.json": {"additional_special_tokens": [*MARKS]},
+        "extra_special_tokens": {where: [*MARKS]},
+        "added_tokens_decoder": {
+            where: {str(pieces.index(m)): {"content": m} | plain for m in MARKS}
+        },
+    }[where]
+    settings = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.write_text(json.dumps(settings | said), "utf-8")
+    return pieces, theirs
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "tokenizer.json",
+        "special_tokens_map.json",
+        "extra_special_tokens",
+        "added_tokens_decoder",
+    ],
+)
+def test_added_tokens_of_bert_are_whole_in_a_text_as_theirs_are(where, tmp_path):
+    pieces, theirs = marked(tmp_path, where)
+    texts = [
+        "<e1> Oslo </e1>is[unused1] in@USER",
+        "the@users@user<e1></e1>the<E1>",
+        "[unused1][unused1]\té1 É1",
+        *lines()[:40],
+    ]
+    ours, why = read_tokenizer(tmp_path)
+    assert ours is not None, why
+    expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    assert [ids.tolist() for ids in ours.encode(texts)] == expected
+    assert {pieces.index(mark) for mark in MARKS} <= {*expected[0], *expected[1], *expected[2]}
+
+
+@pytest.mark.parametrize("flag", ["normalized", "lstrip", "rstrip", "single_word"])
+def test_added_tokens_that_are_found_otherwise_are_refused(flag, tmp_path):
+    marked(tmp_path, "tokenizer.json")
+    path = tmp_path / "tokenizer.json"
+    whole = json.loads(path.read_text("utf-8"))
+    whole["added_tokens"][-1][flag] = True
+    path.write_text(json.dumps(whole), "utf-8")
+    with pytest.raises(RecipeError, match=r"1 added tokens \(é1\) are one token each wherever"):
+        read_tokenizer(tmp_path)
+    whole["added_tokens"][-1] |= {flag: False, "special": False}
+    path.write_text(json.dumps(whole), "utf-8")
+    assert read_tokenizer(tmp_path)[0] is not None
+
+
+def test_added_tokens_that_ours_would_split_are_refused(tmp_path):
+    roberta(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    whole = json.loads(path.read_text("utf-8"))
+    known = whole["model"]["vocab"]
+    own = {"id": known["madeupword0000"], "content": "madeupword0000", "special": True}
+    path.write_text(json.dumps(whole | {"added_tokens": [*whole["added_tokens"], own]}), "utf-8")
+    with pytest.raises(RecipeError, match=r"1 added tokens \(madeupword0000\) .* ours would split"):
+        read_tokenizer(tmp_path)
+    path.unlink()
+    (tmp_path / "added_tokens.json").write_text('{"<e1>": 600}', "utf-8")
+    with pytest.raises(RecipeError, match=r"1 added tokens \(<e1>\)"):
+        read_tokenizer(tmp_path)
 
 
 @pytest.mark.parametrize("scheme", ["wordpiece", "byte_bpe", "unigram", "word_bpe"])
