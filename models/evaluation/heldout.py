@@ -8,7 +8,7 @@ tokenizer and sequence length.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from fourstage.errors import ContractViolation
 from models.catalogue import TRIGRAM_SHARE, literals
 from models.evaluation.resampling import ratio_error
 from models.evaluation.trigram import mixed_losses
-from models.protocols import Batch, Context, TokenisedCorpus, Tokenizer
+from models.protocols import Batch, Context, Index, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
 from models.training.assembly import build_objectives
 from models.training.own_trainer import own_trainer
@@ -29,6 +29,25 @@ SEED = 20_201  # seed of the masks; losses measured with different seeds are not
 BATCH_SIZE = 16
 ROWS = 2048
 PARTS = ("sum", "weight")  # parts of a batch's loss
+
+
+class _FromStart:
+    """An objective that finds no more than the first rows of a corpus.
+
+    Before the rows are dealt to lanes: of a network with memory a lane would else be a part of the
+    whole corpus, of which the start alone is read, and its text not that of a network without.
+    """
+
+    def __init__(self, objective: Any, rows: int):
+        self._objective, self._rows = objective, rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objective, name)
+
+    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
+        """As the objective's, cut."""
+        found, rows = self._objective.index(corpus, rng), self._rows
+        return replace(found, entries=found.entries[:rows], lengths=found.lengths[:rows])
 
 
 class HeldOut:
@@ -69,7 +88,7 @@ class HeldOut:
         from models.inputs.batches import batches
 
         self._name = name
-        self._count = max(1, rows // BATCH_SIZE)
+        count = max(1, rows // BATCH_SIZE)
         remembers = bool(memory_of(network))
         context = Context(
             tokenizer,
@@ -85,7 +104,12 @@ class HeldOut:
                 self.feeds[source] = batches(
                     {source: (corpus, 1.0)},
                     # One each: what it draws may be by the frequencies of all that it has read.
-                    [*build_objectives({name: measured}, None, context, folders).values()],
+                    [
+                        _FromStart(objective, count * BATCH_SIZE)
+                        for objective in build_objectives(
+                            {name: measured}, None, context, folders
+                        ).values()
+                    ],
                     context,
                     BATCH_SIZE,
                     SEED,
@@ -129,7 +153,7 @@ class HeldOut:
 
     def batches(self, source: str) -> Iterator[Batch]:
         """The batches of a corpus that are measured."""
-        return islice(self.feeds[source].iterate(), self._count)
+        return self.feeds[source].iterate()
 
     def _model_for(self, batch: Batch) -> StageModel:
         """The model for batches like this one: a corpus may have no pictures, or larger ones."""

@@ -10,7 +10,7 @@ import pytest
 
 from fourstage.errors import RecipeError
 from models.catalogue import find
-from models.evaluation.heldout import heldout_losses
+from models.evaluation.heldout import HeldOut, heldout_losses
 from models.inputs.batches import batches
 from models.inputs.stream import Stream
 from models.protocols import Context
@@ -120,6 +120,21 @@ def test_held_out_text_is_read_in_order_from_an_empty_memory(folders, tmp_path):
         for names in ("ab", "b")
     ]
     assert found[0] == found[1]
+
+
+def test_with_a_memory_the_same_windows_of_a_long_text_are_measured_as_without(folders):
+    network = find("families", "remembering", folders)(vocabulary_size=50, hidden_dim=4)
+    context = Context(tokenizer(), 16, remembers=True)
+    objective, corpus = find("objectives", "masked_lm")(context), Corpus(40)
+    windows = objective.index(corpus, np.random.default_rng(0)).entries
+    assert len(windows) > 2 * 32
+    given = {"one": corpus}
+    held = HeldOut(network, "masked_lm", None, given, tokenizer(), 16, rows=32, folders=folders)
+    feed = held.feeds["one"]
+    read = [example for k in range(len(feed)) for _, example in feed.members(k)]
+    assert sorted(read) == [*range(32)]  # in 16 lanes of two
+    np.testing.assert_array_equal(feed.feeds[0].index.entries, windows[:32])
+    assert len([*held.batches("one")]) == 2
 
 
 def test_parts_of_a_batch_are_refused(folders, tmp_path):
