@@ -40,6 +40,19 @@ def test_a_model_is_not_worse_than_itself_whatever_the_margin():
     assert found.non_inferior
     assert found.disagreements == 0
     assert found.smallest_margin == 0.0
+    assert found.decidable
+
+
+def test_without_a_margin_a_lead_that_a_resample_may_miss_is_not_sure():
+    """An interval that ends at the margin is not within it: two rows are too few to be sure."""
+    labels = np.zeros(100, int)
+    two, five = (
+        compare(LABEL, labels, labels, (np.arange(100) < lead).astype(int), metric="accuracy")
+        for lead in (2, 5)
+    )
+    assert (two.low, two.non_inferior) == (0.0, False)
+    assert five.low > 0.0
+    assert five.non_inferior
 
 
 @pytest.mark.parametrize(("texts", "sure"), [(3, False), (4, False), (5, True)])

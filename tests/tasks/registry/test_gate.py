@@ -9,7 +9,9 @@ import pytest
 
 from corpora.prepared import PreparedRow
 from fourstage.errors import RecipeError, UnknownNameError
+from models.answers.label import Label
 from models.answers.text import written
+from models.evaluation.bootstrap import compare
 from tasks.registry.decision import AT_ONCE, in_parts, questions
 from tasks.registry.gate import Evidence, Predictions, baseline_ahead, decide
 from tasks.registry.gate_report import gate_report
@@ -55,6 +57,17 @@ def test_floors_and_the_cheap_baseline_decide():
     assert failed(asked, model(1, 0.9)) == []
     assert failed(asked, model(1, 0.68)) == ["accuracy at_least"]
     assert failed(asked, model(1, 0.4)) == ["accuracy at_least", "accuracy above cheap_baseline"]
+
+
+def test_a_value_at_its_bound_is_within_it():
+    evidence = model(1, 0.9, size_mb=10.0, forgetting={"a": 0.3})
+    value = evidence.metrics["accuracy"]
+    asked = {
+        "accuracy": {"at_least": value, "at_most": value},
+        "size_mb": {"at_most": 10},
+        "forgetting": {"at_most": 0.3},
+    }
+    assert failed(asked, evidence) == []
 
 
 def test_a_lead_over_the_cheap_baseline_that_chance_explains_is_none():
@@ -116,6 +129,19 @@ def test_a_clearly_worse_model_is_refused_and_an_equal_one_is_not():
     assert failed(asked, model(2, 0.7, seed=2)) == []
 
 
+def test_the_settings_of_a_rule_are_those_of_its_test():
+    rule = {"margin": 0.05, "confidence": 0.8, "resamples": 150, "seed": 5}
+    ours, theirs = model(2, 0.9, seed=2), model(1, 0.9, seed=1)
+    gate = decide("m", {"accuracy": {"not_below_champion_by": rule}}, ours, theirs)
+    said = [each.predictions for each in (ours, theirs)]
+    found = compare(
+        Label(), said[0].labels, *(each.predicted for each in said), metric="accuracy", **rule
+    )
+    figures = gate.checks[0].figures
+    assert figures["accuracy/lower_bound"] == found.low
+    assert figures["accuracy/smallest_margin"] == found.smallest_margin
+
+
 def test_a_margin_too_small_for_the_rows_is_said():
     asked = {"accuracy": {"not_below_champion_by": {"margin": 0.001, "resamples": 500}}}
     gate = decide("m", asked, model(2, 0.9, seed=2), model(1, 0.9, seed=1))
@@ -128,6 +154,10 @@ def test_other_rows_cannot_be_compared():
     champion = Evidence(1, {"accuracy": 0.9}, predictions(0.9, 1, rows=500))
     gate = decide("m", asked, model(2, 0.9), champion)
     assert gate.failed[0].observed == "not the same rows"
+    ours, theirs = model(2, 0.9), model(1, 0.9)
+    for change in ({"ids": ours.predictions.ids[::-1]}, {"labels": ("beta",) * ROWS}):
+        others = replace(theirs, predictions=replace(theirs.predictions, **change))
+        assert decide("m", asked, ours, others).failed[0].observed == "not the same rows"
     gate = decide("m", asked, model(2, 0.9), Evidence(1, {"accuracy": 0.9}))
     assert gate.failed[0].observed == "no stored predictions"
 
@@ -158,9 +188,23 @@ def test_rows_with_pictures_and_missing_ones_are_no_questions():
 
 def test_the_champion_itself_is_not_compared_with_itself():
     asked = {"accuracy": {"not_below_champion_by": 0.0}}
-    gate = decide("m", asked, model(3, 0.9), model(3, 0.9))
-    assert gate.decision == "promote"
+    gate = decide("m", asked, model(3, 0.9), model(3, 0.9), asks="its recipe wants it approved")
+    assert gate.decision == "promote"  # it is approved already
     assert gate.champion_version == 3
+
+
+def test_a_champion_that_cannot_be_read_stops_the_gate():
+    more = {"champion_version": 1, "champion_fault": "its files are gone"}
+    gate = decide("m", {}, model(2, 0.9), **more)
+    assert gate.decision == "refuse"
+    assert "found its files are gone (`fourstage promote m --version 2 --force`" in gate.reason
+
+
+def test_a_version_that_passes_waits_where_approval_is_asked_and_one_that_fails_is_refused():
+    asks = "its recipe wants it approved"
+    assert decide("m", {}, model(2, 0.9), model(1, 0.9), asks=asks).decision == "wait"
+    gate = decide("m", {"accuracy": {"at_least": 0.95}}, model(2, 0.9), model(1, 0.9), asks=asks)
+    assert gate.decision == "refuse"
 
 
 def test_forgetting_latency_size_and_slices_decide():
