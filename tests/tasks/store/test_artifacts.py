@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +38,8 @@ def work(folder):
     with open(sys.argv[2], "a") as log:
         log.write("made\\n")
     (folder / "half").write_text("half")
-    time.sleep(float(sys.argv[3]))
+    while not Path(sys.argv[3]).exists():
+        time.sleep(0.02)
     (folder / "words.txt").write_text("one two")
     return Findings()
 
@@ -64,7 +70,8 @@ def made(store: Store) -> Artifact:
     return store.make("corpus", "corpus notes", PREIMAGE, write_words)[0]
 
 
-def writer(store: Store, log: Path, seconds: float) -> subprocess.Popen[str]:
+def writer(store: Store, log: Path, until: Path) -> subprocess.Popen[str]:
+    """A process that makes an entry, and works until a file is there."""
     return subprocess.Popen(
         [
             sys.executable,
@@ -72,7 +79,7 @@ def writer(store: Store, log: Path, seconds: float) -> subprocess.Popen[str]:
             WRITER,
             str(store.home),
             str(log),
-            str(seconds),
+            str(until),
             json.dumps(PREIMAGE),
         ],
         cwd=REPOSITORY,
@@ -249,6 +256,8 @@ def test_notes_are_kept_and_checked_but_change_no_digest(store: Store):
     found = store.find("stage", fast.key)
     assert isinstance(found, Missing)
     assert "notes/speed.json" in found.reason
+    # A later step does not read what no digest covers.
+    assert set(fast.as_input().outputs) == {"words.txt", "inner/more.txt"}
 
 
 def test_equal_outputs_of_different_keys_share_a_digest_and_others_do_not(store: Store):
@@ -257,6 +266,26 @@ def test_equal_outputs_of_different_keys_share_a_digest_and_others_do_not(store:
     third, _ = store.make("corpus", "corpus notes", {"third": True}, lambda folder: Findings())
     assert first.digest == second.digest != third.digest
     assert len({first.key, second.key, third.key}) == 3
+
+
+def test_facts_and_kind_are_part_of_the_digest(store: Store):
+    """Later steps read the facts; with the same digest they would be reused for other ones."""
+
+    def write(words: int) -> Callable[[Path], Findings]:
+        return lambda folder: replace(write_words(folder), facts={"words": words})
+
+    entries = [("corpus", 3), ("corpus", 4), ("dataset", 3)]
+    made = [store.make(kind, "notes", {"n": n}, write(n))[0] for kind, n in entries]
+    assert [artifact.outputs for artifact in made] == [made[0].outputs] * 3
+    assert len({artifact.digest for artifact in made}) == 3
+
+
+def test_facts_are_the_same_when_they_are_read_back(store: Store):
+    """JSON has texts as keys and no tuples: 2 stands before 10, but "10" before "2"."""
+    facts = {"rows": {2: 1, 10: 1}, "labels": ("a", "b")}
+    artifact, _ = store.make("dataset", "rows", PREIMAGE, lambda folder: Findings(facts))
+    assert artifact.facts == {"rows": {"2": 1, "10": 1}, "labels": ["a", "b"]}
+    assert store.find("dataset", artifact.key) == artifact
 
 
 def test_answers_to_rows_are_read_by_their_owner_alone(store: Store):
@@ -297,22 +326,24 @@ def test_entries_come_in_the_order_they_were_made(store: Store, said: list[str])
 
 
 def test_two_processes_make_an_entry_once(store: Store, tmp_path: Path):
-    log = tmp_path / "log"
-    first = writer(store, log, 1.5)
+    log, until = tmp_path / "log", tmp_path / "until"
+    first = writer(store, log, until)
     while not log.exists():
         time.sleep(0.02)
-    second = writer(store, log, 0)
-    (one, _), (two, _) = first.communicate(timeout=30), second.communicate(timeout=30)
+    second = writer(store, log, until)
+    assert second.stdout is not None
+    waiting = second.stdout.readline()
+    until.touch()
+    (one, _), (answer, _) = first.communicate(timeout=30), second.communicate(timeout=30)
     assert log.read_text() == "made\n"
     assert one.split()[1] == "True"
-    waiting, answer = two.splitlines()
     assert waiting.startswith(f"waiting for process {first.pid} on ")
     assert answer.split() == [one.split()[0], "False"]
 
 
 def test_a_killed_writer_holds_nobody_up(store: Store, tmp_path: Path):
     log = tmp_path / "log"
-    first = writer(store, log, 60)
+    first = writer(store, log, tmp_path / "never")
     while not (store.folder("corpus", KEY) / "half").exists():
         time.sleep(0.02)
     first.send_signal(signal.SIGKILL)
@@ -331,6 +362,27 @@ def test_a_writer_that_lost_its_lock_does_not_commit(store: Store):
     with pytest.raises(EnvironmentFault, match="lock of corpus"):
         store.make("corpus", "corpus notes", PREIMAGE, work)
     assert store.find("corpus", KEY) == Missing("corpus", KEY, "unfinished")
+
+
+def test_a_lock_that_was_removed_while_a_writer_waited_is_taken_anew(store: Store, said: list[str]):
+    lock = store.root / "corpus" / f"{KEY}.lock"
+    lock.parent.mkdir(parents=True)
+    with ThreadPoolExecutor(1) as threads, lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = threads.submit(made, store)
+        while not (said or waiting.done()):
+            time.sleep(0.02)
+        lock.unlink()  # as `gc` does, with the entry
+        fcntl.flock(held, fcntl.LOCK_UN)
+        assert waiting.result(timeout=30).key == KEY
+    assert lock.exists()
+
+
+def test_a_lock_names_its_last_holder_alone(store: Store):
+    made(store)
+    made(store)
+    lock = store.root / "corpus" / f"{KEY}.lock"
+    assert lock.read_text() == f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def test_a_store_that_cannot_be_written_says_what_to_set(tmp_path: Path):
