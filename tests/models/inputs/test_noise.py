@@ -32,6 +32,21 @@ def test_a_row_whose_units_are_all_too_long_gets_none():
     assert not chosen.any()
 
 
+def test_padding_and_special_tokens_are_no_candidates():
+    ids, mask = np.array([[2, 7, 8, 3, 9, 0]]), np.array([[1, 1, 1, 1, 0, 0]])
+    assert noise.candidates(ids, mask, (2, 3)).tolist() == [[0, 1, 1, 0, 0, 0]]
+
+
+def test_spaced_spans_by_hand():
+    """As in the docstring: two tokens, five of their twelve tokens of context before them."""
+    sizes = [[0.5, *[0.0] * 17]]  # p(1) = .438, p(2) = .219: two tokens, then one
+    before = [[5 / 12 + 1e-9, 0.5, *[0.0] * 16]]  # of 12 tokens 5, of 6 tokens 3
+    chance = ScriptedChance(sizes, before, [np.arange(18) / 18])
+    chosen = noise.choose_spaced_spans(np.ones((1, 18), bool), np.array([3]), chance)
+    # The second begins 3 behind the first one's 14, and ends with the row.
+    assert np.flatnonzero(chosen).tolist() == [5, 6, 17]
+
+
 def test_every_candidate_is_chosen_equally_often():
     may_choose = np.tile(np.array([False, True, True, True, True, False]), (20_000, 1))
     chosen = noise.choose_tokens(may_choose, np.full(20_000, 1), np.random.default_rng(0))

@@ -191,6 +191,16 @@ def test_without_memory_a_row_is_a_pair_and_a_second_part_may_come_from_elsewher
     assert batch["query_positions"].shape == (len(index), 3)  # 16 / 6, rounded up
 
 
+def test_a_second_part_may_be_the_last_tokens_of_the_corpus_and_is_as_long_there():
+    objective = PermutationLM(Context(PlainTokenizer(100), 16), random_share=1.0)
+    corpus = MemoryCorpus([[list(range(10, 25))]])  # with [CLS] and [SEP] 17 tokens
+    ends = set()
+    for seed in range(200):
+        index, _, _ = rows_of(objective, corpus, seed)  # no row is shorter than it says
+        ends |= {int(entry["other"] + objective.room - entry["cut"]) for entry in index.entries}
+    assert max(ends) == 17
+
+
 def test_special_tokens_and_padding_are_never_predicted_and_always_seen_in_their_half():
     context = Context(PlainTokenizer(100), 24, remembers=True)
     corpus = random_corpus(30, 100, seed=4, sentences=(1, 3), words=(2, 5))
