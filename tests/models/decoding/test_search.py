@@ -10,6 +10,7 @@ import pytest
 
 from models.decoding.filters import NEVER, drawn_from, likeliest, log_softmax, repeats
 from models.decoding.generate import generate
+from models.decoding.search import Beams
 from models.decoding.settings import Generation
 
 STOP, SIZE = 0, 4
@@ -62,18 +63,55 @@ def every_ending(most: int):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
-def test_with_a_beam_for_every_text_the_best_of_all_is_found(seed, penalty):
+@pytest.mark.parametrize(("penalty", "offset"), [(0.0, 0), (0.6, 0), (1.0, 0), (1.0, 5)])
+def test_with_a_beam_for_every_text_the_best_of_all_is_found(seed, penalty, offset):
     reader, prompt, most = Table(seed), [1, 2], 4
     scores = {
-        new: reader.log_probability(prompt, new) / len(new) ** penalty for new in every_ending(most)
+        new: reader.log_probability(prompt, new) / (len(new) + offset) ** penalty
+        for new in every_ending(most)
     }
     best = max(scores, key=scores.__getitem__)
     # A beam wide enough never drops a text, and no text may be judged before the others end.
-    (said,) = found(reader, [prompt], beams=300, length_penalty=penalty, max_new_tokens=most)
+    settings = {"length_penalty": penalty, "length_offset": offset, "max_new_tokens": most}
+    (said,) = found(reader, [prompt], beams=300, **settings)
     assert said.tokens == tuple(token for token in best if token != STOP)
     assert said.stopped == (best[-1] == STOP)
     assert said.log_probability == pytest.approx(reader.log_probability(prompt, best))
+
+
+def two_beams(*steps: list[list[float]], **settings) -> Beams:
+    """Two beams after steps with these probabilities of the next token."""
+    beams = Beams([1], {STOP}, Generation(beams=2, **settings))
+    for p in steps:
+        assert not beams.done
+        beams.step(np.log(p))
+    return beams
+
+
+def test_an_end_that_is_not_among_the_likeliest_is_not_finished():
+    beams = two_beams(
+        [[0.15, 0.5, 0.3, 0.05]],  # its end is the third of four
+        [[0.22, 0.25, 0.28, 0.25]] * 2,
+        max_new_tokens=2,
+        length_penalty=0.0,
+    )
+    assert beams.best.tokens == (1, 2)
+    assert beams.best.log_probability == pytest.approx(np.log(0.5 * 0.28))
+
+
+@pytest.mark.parametrize(("p", "done"), [(0.6, False), (0.4, True)])
+def test_two_are_finished_and_one_that_is_better_at_its_length_goes_on(p, done):
+    beams = two_beams(
+        [[0.4, 0.35, 0.2, 0.05]],  # finished: nothing, ln .4
+        # Finished: 2, ln (.2 · .75) / 2 = -.949; going on: 1 1, ln (.35 · .6) / 2 = -.780, or
+        # ln (.35 · .4) / 2 = -.983, which at the longest length would be better.
+        [[0.3, p, 0.5 - p / 2 - 0.15, 0.5 - p / 2 - 0.15], [0.75, 0.15, 0.05, 0.05]],
+        max_new_tokens=9,
+    )
+    assert beams.done == done
+    if not done:
+        beams.step(np.log([[0.97, 0.01, 0.01, 0.01]] * 2))
+    assert beams.best.tokens == (() if done else (1, 1))
 
 
 @pytest.mark.parametrize("settings", [{}, {"beams": 3}, {"sample": True}])
