@@ -208,6 +208,12 @@ class TestLoading:
         assert suite_digest(read_suite(write(tmp_path, tolerance=0.2))) != digest
         kwargs = {"column": "num_chars", "max_value": 101}
         assert suite_digest(read_suite(write(tmp_path, one={"kwargs": kwargs}))) != digest
+        plain, warns, counts = (
+            suite_digest(read_suite(write(tmp_path, expectations=[other, SHORT | change])))
+            for other in [SHORT | {"id": "other"}]
+            for change in ({}, {"severity": "warning"}, {"level": "table"})
+        )
+        assert len({plain, warns, counts}) == 3
 
     def test_loading_needs_neither_great_expectations_nor_pandas(self):
         code = (
@@ -551,6 +557,11 @@ class TestChecking:
         report = check(table, suite(between("small", "n", max_value=8), counts), subject="s")
         assert report.results[1].status == "passed"
         assert (report.quarantined, report.num_quarantined_rows) == ({"twin": ("small",)}, 2)
+
+    def test_rows_that_share_an_id_are_quarantined_with_the_reasons_of_both(self):
+        table = profile().assign(id=["twin" if n in (0, 9) else f"d{n}" for n in range(10)])
+        promises = suite(between("small", "n", max_value=8), between("some", "n", min_value=1))
+        assert check(table, promises, subject="s").quarantined == {"twin": ("some", "small")}
 
     def test_the_profile_is_left_as_it_was(self):
         table = profile(label="a", split="train")

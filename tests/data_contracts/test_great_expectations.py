@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from data_contracts.check import check, load_suite, raise_if_red, suite_digest
+from data_contracts.drift import farthest_quantile
+from data_contracts.references import QuantilesOfReference
 from data_contracts.suite import joined, read_suite
 from fourstage.errors import ContractViolation, RecipeError
 from fourstage.settings import REPOSITORY
@@ -101,6 +103,24 @@ def test_drift_is_said_with_what_moved_from_what_to_what():
     assert scripts.status == "passed"
     with pytest.raises(ContractViolation, match=r"lengths_like \(critical, broken\)"):
         raise_if_red(report)
+
+
+def test_a_range_is_as_wide_below_zero_and_takes_the_wider_of_share_and_margin():
+    column = pd.Series([-100.0] * 9)
+    for given, ends in (
+        ({"within": 0.3}, [-130.0, -70.0]),
+        ({"within": 0.3, "margin": 20.0}, [-130.0, -70.0]),
+        ({"within": 0.1, "margin": 20.0}, [-120.0, -80.0]),
+    ):
+        kind = QuantilesOfReference.model_validate({"quantiles": [0.5], **given})
+        assert kind.of(column)["value_ranges"] == [ends]
+
+
+def test_a_fall_is_as_far_as_a_rise():
+    expected = {"value_ranges": [[90, 110], [None, 110], [5, 5]]}
+    assert farthest_quantile(expected, {"values": [70, 0, 9]}) == 3.0
+    assert farthest_quantile(expected, {"values": [130, 0, 9]}) == 3.0
+    assert farthest_quantile({"value_ranges": [[None, 110]]}, {"values": [0]}) is None
 
 
 def test_a_new_label_is_infinitely_far_and_named():
