@@ -102,6 +102,31 @@ def test_overlap_is_dropped_reported_or_refused(tmp_path: Path, dataset: Prepare
     assert sharing == {"dev": 0, "test": 1}
 
 
+def test_a_text_of_dev_is_taken_from_train_too(tmp_path: Path, dataset: Prepare):
+    train, dev, test = rows(200), rows(60, 9), rows(60, 10)
+    train[3] = train[3] | {"text": dev[5]["text"]}
+    files = [
+        write(tmp_path / f"{name}.jsonl", of)
+        for name, of in (("t", train), ("e", test), ("d", dev))
+    ]
+    prepared = dataset(*files)
+    assert prepared.counts.removed == {"its text is in dev too": 1}
+    assert (prepared.rejected()[0]["id"], prepared.rejected()[0]["detail"]) == ("r2-3", "r9-5")
+    with pytest.raises(ContractViolation, match="r2-3 = dev r9-5"):
+        dataset(*files, overlap="refuse")
+
+
+def test_a_text_in_train_and_test_is_reported_whatever_is_marked(tmp_path: Path, dataset: Prepare):
+    train, test = rows(100), rows(30, 9)
+    words = test[5]["text"].split()
+    test[5] = test[5] | {"text": " ".join(["<<", words[0], ">>", *words[1:]])}
+    train[3] = train[3] | {"text": " ".join([*words[:-1], "<<", words[-1], ">>"])}
+    paths = write(tmp_path / "t.jsonl", train), write(tmp_path / "e.jsonl", test)
+    prepared = dataset(*paths, overlap="report", markings=["<<", ">>"])
+    found = {row["id"]: row["duplicate_of_train"] for row in prepared.profile()}
+    assert {row: other for row, other in found.items() if other} == {"r9-5": "r2-3"}
+
+
 def test_missing_splits_are_carved_out_of_train_by_hash(tmp_path: Path, dataset: Prepare):
     records = rows(600)
     first = dataset(write(tmp_path / "t.jsonl", records))
@@ -247,6 +272,15 @@ def test_rows_per_label_draws_the_same_distinct_rows(tmp_path: Path, dataset: Pr
     chosen = {row["id"] for row in prepared.table()}
     write(path, list(reversed(rows(400))))
     assert {row["id"] for row in dataset(path, rows_per_label=50).table()} == chosen
+
+
+def test_rows_per_label_leaves_the_rows_of_other_splits(tmp_path: Path, dataset: Prepare):
+    test = rows(60, 9)
+    paths = write(tmp_path / "t.jsonl", rows(400)), write(tmp_path / "e.jsonl", test)
+    prepared = dataset(*paths, rows_per_label=50)
+    left = {row["id"] for row in prepared.table() if row["split"] == "test"}
+    assert left == {row["id"] for row in test}
+    assert prepared.counts.kept == 160
 
 
 def test_ids_numbered_anew_in_each_split_are_told_apart(tmp_path: Path, dataset: Prepare):

@@ -11,14 +11,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corpora.folds import FOLD
 from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.profile import script_share
+from corpora.scratch import SeenDocuments, scratch_database
 from corpora.snapshot import take_snapshot
-from corpora.splits import HeldOutSplit
+from corpora.splits import HELDOUT, HeldOutSplit, position
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare, source_of
@@ -52,6 +55,13 @@ def test_of_a_large_corpus_a_text_stays_on_its_side_whatever_is_added():
     assert {group: second[group] for group in groups} == first
 
 
+def test_splits_of_one_text_for_two_purposes_are_independent():
+    """Otherwise the held-out part of a corpus would be what folds or a dev split take, too."""
+    places = [[position(str(n), salt) for n in range(4000)] for salt in (HELDOUT, "split", FOLD)]
+    apart = np.corrcoef(places) - np.eye(3)
+    assert np.abs(apart).max() < 5 / 4000**0.5
+
+
 @pytest.mark.parametrize(
     ("number", "wanted"), [(1, 0), (2, 1), (3, 1), (9, 1), (20, 4), (122, 20), (300, 20)]
 )
@@ -79,6 +89,14 @@ def test_files_with_text_are_for_their_owner_only(tmp_path: Path, corpus: Prepar
         assert stat.S_IMODE((prepared.folder / name).stat().st_mode) == 0o600
     left = {path.name for path in prepared.folder.iterdir()}
     assert left == {"documents.arrow", "profile.parquet", "rejected.jsonl", "counts.json"}
+
+
+def test_what_is_remembered_in_the_meantime_is_for_the_owner_only(tmp_path: Path):
+    path = tmp_path / "met.db"
+    with scratch_database(path) as database:
+        SeenDocuments(database).is_new("an id of the user's")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not path.exists()
 
 
 def test_the_profile_and_the_counts_hold_no_text(tmp_path: Path, corpus: Prepare):
