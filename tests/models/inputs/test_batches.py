@@ -9,14 +9,14 @@ import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.heads.sequence_classification import SequenceClassification
-from models.inputs.batches import batches
+from models.inputs.batches import Feed, batches
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.next_sentence import NextSentence
 from models.objectives.sentence_distance import SentenceDistance
 from models.objectives.sentence_order import SentenceOrder
 from models.objectives.sentence_reordering import SentenceReordering
 from models.objectives.sentence_structure import SentenceStructure
-from models.protocols import Context
+from models.protocols import Context, Index
 from tests.models.memory_corpus import MemoryCorpus, MemoryRows, PlainTokenizer, random_corpus
 
 CONTEXT = Context(PlainTokenizer(100), sequence_length=32, label_names=("a", "b"))
@@ -123,6 +123,41 @@ def test_pairs_and_orders_are_drawn_anew_in_every_pass(objective):
     assert np.array_equal(_pass(made, 2), _pass(again, 2))
     later = len(made.feeds[0].index) * 2 // 8
     assert equal(made.batch(later), again.batch(later))
+
+
+def test_the_seed_decides_the_order_the_noise_and_the_pairs_each_by_itself():
+    masks, pairs = [MaskedLM(CONTEXT)], [NextSentence(CONTEXT)]
+    one, other = (pretraining(seed, objectives=masks) for seed in (1, 2))
+    assert one.members(0) != other.members(0)
+    one, other = (pretraining(seed, objectives=masks, once=True) for seed in (1, 2))
+    assert one.members(0) == other.members(0)
+    hidden = [each.batch(0)["mask_positions"] for each in (one, other)]
+    assert not np.array_equal(*hidden)
+    one, other = (pretraining(seed, objectives=pairs) for seed in (1, 2))
+    for number in range(3):
+        assert not np.array_equal(_pass(one, number), _pass(other, number))
+
+
+def test_corpora_of_the_same_text_have_pairs_of_their_own_in_every_pass():
+    corpora = {"one": (CORPUS, 0.5), "other": (CORPUS, 0.5)}
+    one, other = pretraining(corpora=corpora, objectives=[NextSentence(CONTEXT)]).feeds
+    for number in range(3):
+        assert one.draw(number).entries.tobytes() != other.draw(number).entries.tobytes()
+
+
+def test_what_only_later_passes_have_is_read_in_some_of_them():
+    """The first pass packs its text into five pairs, later ones into seven."""
+    sizes = {0: 5}
+    feed = Feed(
+        "one",
+        None,
+        lambda number: Index(*[np.arange(sizes.get(number, 7), dtype=np.int64)] * 2),
+        example_share=1.0,
+    )
+    assert sorted(feed.entries(np.arange(5))) == list(range(5))
+    for start in (5, 10, 15):  # each pass has five of them, and none twice
+        assert len(set(feed.entries(np.arange(start, start + 5)).tolist())) == 5
+    assert set(feed.entries(np.arange(5, 20)).tolist()) == set(range(7))
 
 
 def test_windows_stay_what_they_are_in_every_pass():

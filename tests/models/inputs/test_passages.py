@@ -55,6 +55,8 @@ def test_the_stride_is_in_tokens():
 def test_a_word_is_read_where_it_has_the_most_context():
     assert most_context([(0, 6), (3, 9), (6, 10)], 10).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2]
     assert most_context([(0, 3)], 3).tolist() == [0, 0, 0]
+    # Word 2 has one beside it in both; the second window is longer.
+    assert most_context([(0, 4), (1, 8)], 8).tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
 
 
 def test_a_batch_has_the_question_in_every_window_and_the_places_of_words():

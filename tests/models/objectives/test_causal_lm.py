@@ -79,6 +79,11 @@ def test_a_shown_row_has_the_next_token_below_each_and_padding_is_never_predicte
         ["clean", "2", "20", "3"],
         ["next", "20", "3"],
     ]
+    ids, mask = np.array([[0, 0, 2, 20, 21, 0]]), np.array([[0, 0, 1, 1, 1, 0]])  # on both sides
+    made = CausalLM(context).examples(
+        {"token_ids": ids, "padding_mask": mask}, np.random.default_rng(0)
+    )
+    assert made["next_weights"].tolist() == [[0, 0, 1, 1, 0]]
 
 
 def test_its_loss_is_the_mean_over_tokens_of_the_negative_log_probability():

@@ -16,6 +16,7 @@ from models.families.bert import Bert
 from models.families.t5 import T5
 from models.families.transformer_xl import TransformerXL
 from models.families.vilbert import Vilbert
+from models.layers.crf import LinearChainCRF
 from models.training.optimizer import (
     WarmupThenDecay,
     is_decayed,
@@ -168,6 +169,16 @@ def test_layer_norms_and_biases_are_not_decayed_and_all_else_is():
     assert all(path.endswith(("/gamma", "/beta", "/bias")) for path in spared), spared
     assert not [p for p in decayed if p.endswith(("/gamma", "/beta", "/bias"))]
     assert any(path.endswith("/kernel") for path in decayed)
+
+
+def test_what_a_crf_adds_to_the_first_and_the_last_tag_is_not_decayed():
+    """Of a weight per tag, as of a bias, the name does not tell."""
+    crf = LinearChainCRF(np.ones((3, 3), bool), np.ones(3, bool), np.ones(3, bool))
+    assert [(v.name, is_decayed(v)) for v in crf.trainable_variables] == [
+        ("pairs", True),
+        ("first", False),
+        ("last", False),
+    ]
 
 
 def test_depth_follows_from_the_path():
