@@ -584,3 +584,4 @@ def test_no_farewell_of_a_library_comes_after_our_last_word(fourstage, tmp_path)
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | environment
     )
     assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600  # a library may log a text

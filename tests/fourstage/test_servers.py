@@ -32,6 +32,7 @@ def test_what_ended_is_started_again_unless_it_ends_at_once(
     finally:
         ours.stop()
     assert ours.log(name).read_text().split() == ["started", "started"]
+    assert ours.log(name).stat().st_mode & 0o777 == 0o600
     assert f"the {name} has ended; it is started again" in capsys.readouterr().err
 
 
