@@ -230,7 +230,9 @@ def test_patience_stops_early(general, tmp_path):
     outcome = train(job, tmp_path)
     selection = outcome.metrics["selection"]
     assert selection["stopped_early"]
-    assert outcome.steps < 100
+    evaluated = [row["step"] for row in selection["evaluations"]]
+    assert evaluated == list(range(10, outcome.steps + 1, 10))
+    assert outcome.steps == selection["step"] + 20 < 100  # two evaluations that were no better
     assert selection["value"] == min(row["heldout_loss"] for row in selection["evaluations"])
 
 
