@@ -38,13 +38,14 @@ def resolve_tuning(
         random_weights: Whether its network starts from random weights.
         heads: Names of its objectives and its head, with which the paths of their weights begin.
     """
-    for key in KEYS:
-        if random_weights and getattr(stage, key) is not None:
-            ledger.fault(
-                f"{at}.{key}",
-                "the network of this stage starts from random weights, so there is nothing to"
-                " preserve; leave it out",
-            )
+    said = [key for key in KEYS if getattr(stage, key) is not None]
+    if random_weights and said:
+        ledger.fault(
+            ", ".join(f"{at}.{key}" for key in said),
+            "the network of this stage starts from random weights, so there is nothing to"
+            f" preserve; leave {'it' if len(said) == 1 else 'them'} out",
+        )
+        stage = stage.model_copy(update=dict.fromkeys(said))  # what is left out conflicts with none
     if stage.lora is not None and stage.gradual_unfreezing is not None:
         ledger.fault(
             f"{at}.gradual_unfreezing",

@@ -392,6 +392,17 @@ def test_ewc_reads_the_corpora_of_the_stage_before():
     assert stage_spec(task)["earlier"] == task.earlier
 
 
+def test_all_that_random_weights_need_not_is_refused_in_one_sentence(edit):
+    both = "lora: {}\n    freeze: [block_0/*]"
+    said = fault(edit("objectives: .*", f"objectives: {{masked_lm: {{}}}}\n    {both}"))
+    assert said.count("stages[0].freeze") == 1
+    assert (
+        "stages[0].freeze, stages[0].lora: the network of this stage starts from random weights, so"
+        " there is nothing to preserve; leave them out" in said
+    )
+    assert "with lora" not in said
+
+
 def test_tuning_that_means_nothing_is_refused(edit):
     both = "lora: {}\n    gradual_unfreezing: {share: 0.1}"
     assert "with lora the network's own layers never train" in fault(
