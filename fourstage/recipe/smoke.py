@@ -8,6 +8,7 @@ touch the real one.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -35,6 +36,7 @@ ROWS = {
         for kind in ("number", "label_set", "spans", "extract", "choice", "text")
     },
 }
+_LAYER = re.compile(r"\b((?:block|cross)_)[^/_]+")
 EMBEDDED = frozenset({GENERAL, DOMAIN, TRIPLES, PICTURES, CAPTIONS, *ROWS.values()})
 
 
@@ -211,8 +213,8 @@ def _stage(
         small["micro_batches"] = 1
     if "reinitialise" in small:  # the tiny network has fewer blocks
         small["reinitialise"] = 1
-    if "freeze" in small:
-        small["freeze"] = ["embeddings/*"]
+    if "freeze" in small:  # the same
+        small["freeze"] = list(dict.fromkeys(_LAYER.sub(r"\g<1>0", p) for p in small["freeze"]))
     if "gradual_unfreezing" in small:  # and few updates
         small["gradual_unfreezing"] = {"share": 0.1}
     if "phases" in small:

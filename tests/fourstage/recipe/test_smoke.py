@@ -63,6 +63,28 @@ def test_a_text_may_end_within_the_targets_of_the_smoke_version():
     assert small.head_settings["min_tokens"] <= small.head_settings["target_length"] == 32
 
 
+@pytest.mark.parametrize(
+    ("said", "small"),
+    [
+        (["embeddings/*", "block_0/*", "block_11/*"], ("embeddings/*", "block_0/*")),
+        (["block_*/attention/*", "*/bias"], ("block_0/attention/*", "*/bias")),
+        (["sequence_classification/*"], ("sequence_classification/*",)),
+    ],
+)
+def test_what_is_frozen_is_there_in_fewer_blocks(said, small):
+    overrides = ["size=base", f"stages.finetune.freeze={said}"]
+    found = resolve(load_recipe("quickstart", overrides, smoke=True))
+    assert found.finetune is not None
+    assert found.finetune.freeze == small
+
+
+def test_what_is_frozen_of_word_vectors_are_word_vectors():
+    recipe = load_recipe("papers/word2vec-skipgram", ["stages.finetune.freeze=[token/*]"], True)
+    found = resolve(recipe).finetune
+    assert found is not None
+    assert found.freeze == ("token/*",)
+
+
 def test_a_smaller_budget_stays_smaller():
     small = load_recipe("quickstart", ["stages.domain.budget.steps=3"], smoke=True)
     assert resolve(small).stages[1].budget.amount == 3
