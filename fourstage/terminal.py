@@ -100,22 +100,39 @@ def libraries_speak_to(log: Path) -> Iterator[None]:
     Args:
         log: The file to append to; only its owner can read it.
     """
-    global _own
     log.parent.mkdir(parents=True, exist_ok=True)
+    with _redirected(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)):
+        try:
+            yield
+        finally:
+            # At exit Prefect logs about its temporary server and unsent events, after our last
+            # message.
+            logging.getLogger("prefect").setLevel(logging.CRITICAL)
+            logging.raiseExceptions = False  # nor errors about log records it could not deliver
+
+
+@contextmanager
+def libraries_are_silent() -> Iterator[None]:
+    """Discard everything else that is written to standard error, such as TensorFlow's greeting."""
+    with _redirected(os.open(os.devnull, os.O_WRONLY)):
+        yield
+
+
+@contextmanager
+def _redirected(file: int) -> Iterator[None]:
+    """Let all but our messages go to an open file, which is closed."""
+    global _own
     sys.stderr.flush()
-    kept = os.dup(2)
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    kept, before = os.dup(2), _own
     os.dup2(file, 2)
     os.close(file)
-    _own = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="replace")
+    ours = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="replace")
+    _own = before or ours
     try:
         yield
     finally:
-        # At exit Prefect logs about its temporary server and unsent events, after our last message.
-        logging.getLogger("prefect").setLevel(logging.CRITICAL)
-        logging.raiseExceptions = False  # nor errors about log records it could not deliver
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)
-        _own.close()
-        _own = None
+        _own = before
+        ours.close()

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fourstage.errors import UnknownNameError, listed
+from fourstage.errors import UnknownNameError, listed, located
 from fourstage.recipe import defaults, gate_rules
 from fourstage.recipe.attention import resolve_attention
 from fourstage.recipe.few_shot import resolve_few_shot
@@ -29,6 +29,7 @@ from fourstage.recipe.schema import STAGE_KINDS, Recipe, WrittenTokenizer
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.starts import ENTITIES
+from fourstage.recipe.tuning import check_freeze
 from fourstage.recipe.word_in_context import resolve_polysemy, resolve_word_in_context
 from fourstage.recipe.word_relations import resolve_word_map, resolve_word_relations
 from fourstage.settings import search_folders
@@ -96,6 +97,7 @@ class _Resolution:
             else self._tokenizer(recipe.tokenizer, shared, "tokenizer")
         )
         self._sentinels(tokenizer, stages)
+        self._frozen(tokenizer, stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
@@ -351,6 +353,12 @@ class _Resolution:
                             f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
                         )
                         break
+
+    def _frozen(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
+        """Check that a stage has the weights that it freezes, before an earlier one is trained."""
+        for stage in () if self.ledger.faults else stages:
+            with located(f"{self.ledger.recipe.where}: stages[{stage.index}]"):
+                check_freeze(self.ledger, stage, (stage.tokenizer or tokenizer).vocabulary_size)
 
     def _scheme(self, name: str) -> dict[str, Any]:
         """What the file of a tokenizer's scheme says of it."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.accelerator import backend
+from fourstage.activity import activity
+from fourstage.errors import UnknownNameError
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork
 from fourstage.recipe.schema import Stage
+from fourstage.terminal import libraries_are_silent
 from models import catalogue
 from models.protocols import Capability
 from models.training.stage import Budget
@@ -24,6 +32,7 @@ AVERAGE = {"decay": 0.99}
 EWC = {"samples": 256}
 REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 0.1}}
 ON_TENSORFLOW = ("lora", "fgm")  # and the remedy ewc
+_WILD = re.compile(r"[*?[]")
 
 
 def resolve_tuning(
@@ -245,6 +254,53 @@ def check_reinitialise(ledger: Ledger, at: str, stage: Stage, network: ResolvedN
         ledger.fault(
             f"{at}.reinitialise", f"expected at most the network's {layers} layers, got {count}"
         )
+
+
+def check_freeze(ledger: Ledger, stage: ResolvedStage, vocabulary_size: int) -> None:
+    """Refuse patterns that match no weight, and those that leave nothing to train.
+
+    Args:
+        ledger: Collects faults.
+        stage: The stage. What the weights of its objectives and its head are called, it knows
+            itself when it begins.
+        vocabulary_size: Number of token ids.
+    """
+    if not stage.freeze:
+        return
+    arguments = json.dumps(stage.network, sort_keys=True)
+    there = _weight_names(stage.family, arguments, vocabulary_size, tuple(ledger.folders))
+    heads = [f"{name}/" for name in (*stage.objectives, *(stage.heads or ()))]
+    for i, pattern in enumerate(stage.freeze):
+        begins = _WILD.split(pattern)[0]
+        of_head = any(name.startswith(begins) or begins.startswith(name) for name in heads)
+        if of_head or any(fnmatchcase(name, pattern) for name in there):
+            continue
+        part = f"{pattern.partition('/')[0]}/"
+        parts = {f"{name.partition('/')[0]}/*" for name in (*there, *heads)}
+        ledger.faults.append(
+            UnknownNameError(
+                f"{ledger.recipe.where}: stages[{stage.index}].freeze[{i}]",
+                pattern,
+                "a pattern that matches a weight",
+                [name for name in there if name.startswith(part)] or parts,
+            )
+        )
+    every = (*there, *(f"{name}*" for name in heads))
+    if all(any(fnmatchcase(name, pattern) for pattern in stage.freeze) for name in every):
+        ledger.fault(
+            f"stages[{stage.index}].freeze", "every weight is frozen, so there is nothing to train"
+        )
+
+
+@lru_cache(maxsize=64)
+def _weight_names(
+    family: str, arguments: str, vocabulary_size: int, folders: tuple[Path, ...]
+) -> tuple[str, ...]:
+    from models.training.assembly import weight_names
+
+    said = json.loads(arguments)
+    with activity("looking up the names of weights"), libraries_are_silent():  # imports Keras
+        return weight_names(family, said, vocabulary_size=vocabulary_size, folders=folders)
 
 
 def check_r_drop(ledger: Ledger, at: str, stage: Stage, network: object, head: object) -> None:

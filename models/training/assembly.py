@@ -10,6 +10,7 @@ from fourstage.errors import RecipeError
 from models.catalogue import find, needed
 from models.protocols import Capability, Context
 from models.training.precision import policy
+from models.weights import named_weights
 
 
 def build_network(
@@ -32,6 +33,41 @@ def build_network(
     return find("families", family, folders)(
         **arguments, vocabulary_size=vocabulary_size, dtype=policy(precision)
     )
+
+
+def weight_names(
+    family: str,
+    arguments: Mapping[str, Any],
+    *,
+    vocabulary_size: int,
+    folders: Sequence[Path] = (),
+) -> tuple[str, ...]:
+    """Names of a network's weights (`models.weights.named_weights`), none of which is made.
+
+    The largest networks here take three seconds and no memory; Keras is imported.
+
+    Args:
+        family: Name of the family.
+        arguments: The family's own arguments.
+        vocabulary_size: Number of token ids.
+        folders: Project folders, searched first.
+    """
+    import keras
+    from keras.src.backend.common.global_state import set_global_attribute
+
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            network = build_network(
+                family,
+                arguments,
+                vocabulary_size=vocabulary_size,
+                precision="float32",
+                folders=folders,
+            )
+        return tuple(named_weights(network))
+    finally:
+        # Or Keras would make them all at the end of the next such scope.
+        set_global_attribute("uninitialized_variables", [])
 
 
 def build_objectives(

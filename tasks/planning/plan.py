@@ -26,8 +26,9 @@ def resolve_recipe(
 ) -> tuple[ResolvedRecipe, dict[str, Source], tuple[Path, ...]]:
     """Load a recipe and make every value explicit, without touching data files.
 
-    This takes less than a second and imports neither Prefect nor TensorFlow. MLflow is needed only
-    by a recipe that starts from a registered version.
+    This takes less than a second and imports neither Prefect nor TensorFlow, unless the recipe has
+    `freeze`, for which the weights of a network are named. MLflow is needed only by a recipe that
+    starts from a registered version.
 
     Args:
         recipe: Name or path of a recipe.

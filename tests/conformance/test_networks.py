@@ -9,11 +9,14 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from keras.src.backend.common.global_state import get_global_attribute
 
 from fourstage.errors import RecipeError
 from models import catalogue
 from models.layers.summary import LAST, row_vectors
 from models.protocols import Capability
+from models.signatures import settings_of
+from models.training.assembly import weight_names
 from models.weights import load_weights, named_weights, save_weights
 from tests.conformance.parts import BATCH_SIZE, FAMILIES, LENGTH, VOCABULARY_SIZE, network
 from tests.models.families import test_bert, test_gpt3, test_sizes
@@ -102,6 +105,14 @@ def test_what_a_head_adds_to_tokens_enters_the_network_where_it_says_so(made, ou
     reads = Capability.ADDED_VECTORS in made.provides
     changed = np.abs(other - outputs["sequence_output"]).max(axis=(1, 2)) > 1e-3
     assert changed.tolist() == [reads] + [False] * (BATCH_SIZE - 1)
+
+
+def test_its_weights_are_named_without_being_made(family, made):
+    arguments = dict(made.get_config())
+    size = {name: arguments[name] for name in settings_of(catalogue.file_of("families", family))}
+    named = weight_names(family, size, vocabulary_size=VOCABULARY_SIZE)
+    assert list(named) == list(named_weights(made))
+    assert not get_global_attribute("uninitialized_variables")
 
 
 def test_a_network_is_rebuilt_from_its_configuration(made, again):

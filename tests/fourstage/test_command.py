@@ -206,6 +206,14 @@ def test_a_wrong_recipe_is_refused_before_prefect_starts(fourstage):
     assert done.stdout == ""
 
 
+def test_what_is_frozen_is_looked_up_with_no_word_of_a_library(fourstage):
+    done = fourstage("plan", "quickstart", "--set", "stages.finetune.freeze=[embedings/*]")
+    *others, last = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert "stages[3].freeze[0]: 'embedings/*' is not a pattern that matches a weight; did" in last
+    assert all("looking up the names of weights" in line for line in others)
+
+
 def test_a_home_that_cannot_be_written_is_exit_1_and_named(fourstage, tmp_path):
     (tmp_path / "file").touch()
     done = fourstage("run", "quickstart", FOURSTAGE_HOME=str(tmp_path / "file" / "home"))

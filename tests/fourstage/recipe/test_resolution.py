@@ -392,6 +392,33 @@ def test_ewc_reads_the_corpora_of_the_stage_before():
     assert stage_spec(task)["earlier"] == task.earlier
 
 
+@pytest.mark.parametrize(
+    ("patterns", "said"),
+    [
+        (
+            "[block_0/*, embedings/*]",
+            "stages[3].freeze[1]: 'embedings/*' is not a pattern that matches a weight; did you"
+            " mean 'embeddings/*'? Known: block_0/*, block_1/*, block_2/*, block_3/*,"
+            " embeddings/*, pooler/*, sequence_classification/*.",
+        ),
+        ("[block_4/*]", "stages[3].freeze[0]: 'block_4/*' is not a pattern that matches a weight"),
+        ("[block_0/atention/*]", "did you mean 'block_0/attention/"),
+        ("[sequence_clasification/*]", "did you mean 'sequence_classification/*'?"),
+        ("['*']", "stages[3].freeze: every weight is frozen, so there is nothing to train"),
+    ],
+)
+def test_what_can_not_be_frozen_is_refused_before_any_stage(edit, patterns, said):
+    assert said in fault(edit("dataset: rows", f"{TUNED}freeze: {patterns}"))
+
+
+@pytest.mark.parametrize("pattern", ["*/kernel", "block_[01]/*", "seq*/output/*"])
+def test_what_matches_a_weight_or_might_match_one_of_the_head_can_be_frozen(edit, pattern):
+    file = edit("dataset: rows", f"{TUNED}freeze: ['{pattern}']")
+    resolved = resolve(load_recipe(file), SOURCES)
+    assert resolved.finetune is not None
+    assert resolved.finetune.freeze == (pattern,)
+
+
 def test_all_that_random_weights_need_not_is_refused_in_one_sentence(edit):
     both = "lora: {}\n    freeze: [block_0/*]"
     said = fault(edit("objectives: .*", f"objectives: {{masked_lm: {{}}}}\n    {both}"))
