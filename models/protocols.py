@@ -300,6 +300,8 @@ class Objective(Protocol):
       decoder writes. No other objective has its rows; they may take turns.
     - ``HIDES_TOKENS`` (optional): it hides some of a row's tokens and learns what they were, so no
       other such objective has its rows; they may take turns.
+    - ``NEEDS_MASK`` (optional): names of its settings of which one above 0 hides tokens behind
+      [MASK], so that the tokenizer must have one of its own (`models.inputs.mask_token`).
     - ``HIDES_SPANS`` (optional): names of its settings for the share of hidden tokens and the mean
       length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and

@@ -13,6 +13,7 @@ from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedTokenizer
 from fourstage.recipe.schema import Stage
 from models.interchange.published import FOLDER, published_folder
+from models.protocols import Tokenizer
 
 MORE = ("learn_from", "add_words")  # keys that do not contradict the existing tokenizer
 ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained
@@ -27,12 +28,14 @@ class Start:
         network: Its family and arguments.
         heads: Names of the objectives whose heads come with it.
         tokenizer: The tokenizer it was trained with.
+        special: The tokenizer itself, for its special tokens.
     """
 
     folder: Path
     network: ResolvedNetwork
     heads: tuple[str, ...]
     tokenizer: ResolvedTokenizer
+    special: Tokenizer
 
 
 def resolve_start(ledger: Ledger) -> Start | None:
@@ -71,7 +74,7 @@ def resolve_start(ledger: Ledger) -> Start | None:
     _agrees(ledger, network, tokenizer)
     ledger.origins |= {name: "stages[0].init" for name in ("size", "tokenizer")}
     ledger.notes.extend(f"stages[0].init: {note}" for note in given.notes)
-    return Start(folder, network, tuple(sorted(given.heads)), tokenizer)
+    return Start(folder, network, tuple(sorted(given.heads)), tokenizer, given.tokenizer)
 
 
 def _found(address: str, folders: Iterable[Path]) -> str:

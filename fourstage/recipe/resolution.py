@@ -8,11 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fourstage.errors import UnknownNameError, listed, located
+from fourstage.errors import RecipeError, UnknownNameError, listed, located
 from fourstage.recipe import defaults, gate_rules
 from fourstage.recipe.attention import resolve_attention
 from fourstage.recipe.few_shot import resolve_few_shot
-from fourstage.recipe.init_setting import resolve_start
+from fourstage.recipe.init_setting import Start, resolve_start
 from fourstage.recipe.ledger import Ledger, SourceFacts
 from fourstage.recipe.links import resolve_links
 from fourstage.recipe.messages import raise_all
@@ -35,6 +35,7 @@ from fourstage.recipe.word_relations import resolve_word_map, resolve_word_relat
 from fourstage.settings import search_folders
 from models import catalogue
 from models.answers.label import Label
+from models.inputs.mask_token import check_mask
 from models.inputs.spans import longest_text
 from models.marks import is_mark
 from models.metrics import OF_LIKELIHOOD
@@ -98,6 +99,8 @@ class _Resolution:
         )
         self._sentinels(tokenizer, stages)
         self._frozen(tokenizer, stages)
+        if start:
+            self._masks(start, stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
@@ -353,6 +356,28 @@ class _Resolution:
                             f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
                         )
                         break
+
+    def _masks(self, start: Start, stages: Sequence[ResolvedStage]) -> None:
+        """Check that a tokenizer from elsewhere has the [MASK] that objectives hide tokens behind.
+
+        One that is learned here always has.
+        """
+        folders, measured = self.ledger.folders, self._measured_by(stages, start.heads)
+        for stage in (s for s in stages if s.tokenizer is None and s.init is None):
+            watched = catalogue.measured_by(stage.objectives, folders)
+            for name, settings in stage.objectives.items():
+                parts = catalogue.literals("objectives", name, folders)
+                asked = [settings]
+                if name == measured or (name == watched and (stage.select or stage.stop)):
+                    # Held-out text is measured with the defaults, whatever is trained.
+                    asked.append({**stage.part_defaults[name], **parts.get("MEASURED", {})})
+                needs = parts.get("NEEDS_MASK", ())
+                if any(each.get(setting) for each in asked for setting in needs):
+                    at = f"{self.ledger.recipe.where}: stages[{stage.index}].objectives.{name}"
+                    try:
+                        check_mask(start.special, at)
+                    except RecipeError as error:
+                        self.ledger.faults.append(error)
 
     def _frozen(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
         """Check that a stage has the weights that it freezes, before an earlier one is trained."""

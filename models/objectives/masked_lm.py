@@ -29,6 +29,7 @@ PROVIDES = ("token_logits",)
 CHOOSES = 1
 PREPARES = False
 HIDES_TOKENS = True
+NEEDS_MASK = ("mask_share",)
 # Held-out loss is measured with [MASK] only. Tokens that stay can be predicted by copying, which
 # lowers the loss to half a nat below the unigram loss without any use of context.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}

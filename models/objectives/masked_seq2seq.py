@@ -49,6 +49,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = False
 ALONE = True
+NEEDS_MASK = ("rate",)
 WRITES = True
 # Held-out loss is measured with [MASK] only, as that of masked_lm: tokens that stay can be copied.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}

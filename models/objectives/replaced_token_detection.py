@@ -35,6 +35,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = True
 HIDES_TOKENS = True
+NEEDS_MASK = ("mask_share",)
 PREDICT = ("replacement", "token")
 LOSS_ON = ("all", "chosen")
 

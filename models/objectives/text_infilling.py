@@ -38,6 +38,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = True
 ALONE = True
+NEEDS_MASK = ("mask_rate", "infill_rate")
 WRITES = True
 # Held-out loss is that of the hidden tokens. Most others can be copied, which lowers the loss to
 # almost nothing without any knowledge of the language; and an order of sentences is not predicted.

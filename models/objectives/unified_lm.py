@@ -40,6 +40,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 HIDES_TOKENS = True
+NEEDS_MASK = ("rate",)
 WRITES = True
 # As masked_lm is measured; held-out text may be a single document, which has no pairs to tell.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0, "next_sentence": False}

@@ -30,7 +30,7 @@ from fourstage.settings import REPOSITORY
 ROOMS = ("corpora", "models", "data_contracts")
 OURS = (*ROOMS, "fourstage", "tasks", "flows")
 # Literals by which a part is chosen before any work; the choice itself is in recipe and keys.
-CHOOSING = {"CONTINUES", "ANSWERS_PROMPTS", "HIDES_TOKENS"}
+CHOOSING = {"CONTINUES", "ANSWERS_PROMPTS", "HIDES_TOKENS", "NEEDS_MASK"}
 EFFECTS = "<effects>"  # module-level statements that are not definitions
 ALL = "<all>"
 

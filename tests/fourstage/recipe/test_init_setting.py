@@ -11,9 +11,12 @@ from fourstage.errors import ContractViolation, RecipeError
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
 from fourstage.recipe.resolved import as_recipe
+from models.families.bart import Bart
 from models.families.bert import Bert
 from models.interchange.huggingface import save_network
+from models.interchange.tokenizer_files import read_tokenizer
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from tests.models.published_gpt2 import tokenizer_files
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 PIECES = (*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS))
@@ -193,3 +196,26 @@ def test_a_vocabulary_that_is_learned_takes_no_more_words(write, folder):
         )
     )
     assert "add_words: the vocabulary is learned here" in said
+
+
+@pytest.mark.parametrize("said", ["{}", "{infill_rate: 0, delete_rate: 0.3}", "{mask_rate: 0.1}"])
+def test_a_mask_that_the_tokenizer_has_not_is_missed_before_any_work(tmp_path, said):
+    tokenizer_files(tmp_path)
+    tokenizer, _ = read_tokenizer(tmp_path)
+    assert tokenizer is not None
+    assert tokenizer.mask_id == tokenizer.sep_id  # GPT-2's only special token
+    size = {**SIZE, "num_decoder_layers": 1}
+    network = Bart(**size, vocabulary_size=tokenizer.vocabulary_size)
+    save_network(network, tmp_path / "network", tokenizer=tokenizer)
+    file = tmp_path / "given.yaml"
+    changes = (
+        ("family: bert", "family: bart"),
+        ("folder:network", f"folder:{tmp_path / 'network'}"),
+        ("masked_lm: {}", f"text_infilling: {said}"),
+    )
+    text = RECIPE
+    for before, after in changes:
+        text = text.replace(before, after)
+    file.write_text(text, encoding="utf-8")
+    expected = "stages[1].objectives.text_infilling: expected a tokenizer with a [MASK] of its own"
+    assert expected in fault(file)
