@@ -532,11 +532,14 @@ class Layout:
         assert stage.dataset is not None
         assert stage.head is not None
         tokens = tokens_step(stage.dataset)
+        inputs = {"rows": tokens, "contract": contract_step(tokens), "tokenizer": TOKENIZER}
+        if self.sources[stage.dataset].fields.group is not None:
+            inputs["dataset"] = dataset_step(stage.dataset)  # says which rows are of one group
         return self._add(
             wide_step(stage.dataset),
             "wide",
             {"head": stage.head},
-            {"rows": tokens, "contract": contract_step(tokens), "tokenizer": TOKENIZER},
+            inputs,
             parts=(
                 self._scheme_of(TOKENIZER),
                 file_of("heads", stage.head, self.folders),
