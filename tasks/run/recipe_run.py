@@ -19,7 +19,13 @@ from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
 from fourstage.activity import activity
-from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError, UnknownNameError
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    Interrupted,
+    RecipeError,
+    UnknownNameError,
+)
 from fourstage.space import taken
 from fourstage.terminal import say
 from tasks.orchestration.naming import flow_tags
@@ -133,6 +139,8 @@ class RecipeRun:
             return self.made[name]
         bound = self._bound(name)
         extra: dict[str, Any] = {}
+        if bound.step.kind == "wide":
+            self._raise_if_over(name, bound)
         if bound.step.kind == "stage":
             if subject_of(name) in self.accepted and self._accept(name, bound):
                 return self.made[name]
@@ -154,6 +162,24 @@ class RecipeRun:
         if self.status[name] == "made":
             self._count(name, artifact)
         return artifact
+
+    def _raise_if_over(self, name: str, bound: Bound) -> None:
+        """Raise if no stage may train any more, so that what only a stage reads would be in vain.
+
+        Raises:
+            Interrupted: The minutes are over, and the step is not finished.
+        """
+        left = self.seconds_left
+        if (
+            left is None
+            or left > 0
+            or isinstance(store().find(bound.step.kind, bound.key), Artifact)
+        ):
+            return
+        raise Interrupted(
+            f"{name}: stopped by the deadline before it began; finished steps are kept, run the"
+            " same command to go on"
+        )
 
     def accept_code_change(self, stages: Sequence[str]) -> None:
         """Allow these stages to be reused although their code has changed.
