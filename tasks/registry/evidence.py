@@ -16,6 +16,7 @@ from typing import Any
 
 from fourstage.errors import EnvironmentFault
 from tasks.registry.gate import Evidence, Predictions
+from tasks.store.ancestry import Ancestry, from_json
 from tasks.store.artifacts import Artifact
 from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking, answered
@@ -70,7 +71,11 @@ def row_digests(dataset: Artifact, ids: Sequence[str]) -> tuple[str, ...]:
 
 @answered
 def keep_evidence(
-    tracking: Tracking, version: Version, evidence: Evidence, rules: dict[str, Any]
+    tracking: Tracking,
+    version: Version,
+    evidence: Evidence,
+    rules: dict[str, Any],
+    evaluation: Ancestry | None = None,
 ) -> None:
     """Store a version's evidence and its recipe's rules with the run that registered it.
 
@@ -79,9 +84,12 @@ def keep_evidence(
         version: The version.
         evidence: Its evidence.
         rules: ``{"require": …, "overlap": …, "contracts": …, …}`` of its recipe.
+        evaluation: Ancestry of its evaluation. The version's logged model holds that of the first.
     """
     assert version.run_id is not None
     kept = {"evidence": asdict(evidence), "rules": rules}
+    if evaluation is not None:
+        kept["lineage"] = evaluation.to_json()
     text = json.dumps(kept, ensure_ascii=False)
     tracking.client.log_text(version.run_id, text, _place(version))
     name, number = version.name, str(version.number)
@@ -96,28 +104,7 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
         EnvironmentFault: The run no longer has them, they were altered, or a newer version of
             Fourstage kept them, with what this one does not know.
     """
-    import mlflow.artifacts
-    from mlflow.exceptions import MlflowException
-
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            path = mlflow.artifacts.download_artifacts(
-                run_id=version.run_id,
-                artifact_path=_place(version),
-                dst_path=folder,
-                tracking_uri=tracking.uri,
-            )
-            content = Path(path).read_bytes()
-            if _digest(content) != version.tags.get(EVIDENCE):
-                raise ValueError("not what was kept")
-            kept = json.loads(content)
-        except (MlflowException, OSError, ValueError) as error:
-            raise EnvironmentFault(
-                f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
-                f" be read from MLflow run {version.run_id}, or was altered there"
-                f" ({type(error).__name__}); run its recipe again, which registers the artifacts in"
-                " the store again without training."
-            ) from error
+    kept = _read(tracking, version)
     facts = kept["evidence"]
     said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted", ()))
     kind = said.pop("kind", "label")
@@ -132,6 +119,42 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
     predictions = Predictions(**{n: tuple(values) for n, values in said.items()}, kind=kind)
     evidence = Evidence(**facts, predictions=predictions, baseline_predicted=cheap)
     return evidence, kept["rules"]
+
+
+@answered
+def last_evaluation(tracking: Tracking, version: Version) -> Ancestry | None:
+    """The ancestry of a version's last evaluation; None of one registered by older code.
+
+    Raises:
+        EnvironmentFault: The run no longer has its evidence, or it was altered.
+    """
+    lineage = _read(tracking, version).get("lineage")
+    return lineage and from_json(lineage)
+
+
+def _read(tracking: Tracking, version: Version) -> dict[str, Any]:
+    import mlflow.artifacts
+    from mlflow.exceptions import MlflowException
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            path = mlflow.artifacts.download_artifacts(
+                run_id=version.run_id,
+                artifact_path=_place(version),
+                dst_path=folder,
+                tracking_uri=tracking.uri,
+            )
+            content = Path(path).read_bytes()
+            if _digest(content) != version.tags.get(EVIDENCE):
+                raise ValueError("not what was kept")
+            return json.loads(content)
+        except (MlflowException, OSError, ValueError) as error:
+            raise EnvironmentFault(
+                f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
+                f" be read from MLflow run {version.run_id}, or was altered there"
+                f" ({type(error).__name__}); run its recipe again, which registers the artifacts in"
+                " the store again without training."
+            ) from error
 
 
 def _digest(content: bytes) -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from fourstage.terminal import say
+from tasks.registry.evidence import last_evaluation
 from tasks.registry.versions import EVALUATION_TAG, aliases, registered_names, version
 from tasks.store.ancestry import (
     FILE,
@@ -92,7 +93,7 @@ class Trace:
 
     Attributes:
         version: The version.
-        hops: All artifacts, parents before children, the package last.
+        hops: All artifacts, parents before children; of several evaluations the last one last.
         told_by: Where the manifests were read from: ``mlflow`` or ``store``.
     """
 
@@ -301,7 +302,8 @@ def kept_ancestry(tracking: Tracking, model_id: str | None) -> Ancestry:
 def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tuple[Ancestry, str]:
     """The ancestry from the logged model, or else from the store, and which of the two it was."""
     try:
-        return kept_ancestry(tracking, found.model_id), "mlflow"
+        kept = kept_ancestry(tracking, found.model_id)
+        return _as_evaluated_last(tracking, found, kept), "mlflow"
     except AlteredFiles as error:
         raise BrokenLineage(f"{found.name} version {found.number}: {error}") from error
     except FilesLost as error:
@@ -324,6 +326,31 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
             f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
             f" and the store does not have it: {error}"
         ) from error
+
+
+def _as_evaluated_last(tracking: Tracking, found: Version, kept: Ancestry) -> Ancestry:
+    """The ancestry that was logged with a version, and behind it that of its last evaluation.
+
+    What was registered may be evaluated anew, such as with more metrics. The version's own scores
+    are then the last ones. `fourstage evaluate` alone registers nothing: its scores are its run's.
+    """
+    key = found.tags.get(EVALUATION_TAG)
+    if key is None or key in kept.manifests:
+        return kept
+    try:
+        last = last_evaluation(tracking, found)
+    except EnvironmentFault as error:
+        say(str(error))
+        last = None
+    if last is None or last.root != key:
+        say(
+            f"{found.name} version {found.number} was evaluated again since it was registered, as"
+            f" {key[:12]}, of which MLflow knows no lineage; run its recipe again, which registers"
+            " it without training."
+        )
+        return kept
+    later = {k: m for k, m in last.manifests.items() if k not in kept.manifests}
+    return Ancestry(kept.root, {**kept.manifests, **later})
 
 
 def _state(tracking: Tracking, model_id: str) -> tuple[str, str]:

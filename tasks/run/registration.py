@@ -40,13 +40,14 @@ def register_model(run: RecipeRun) -> Version:
     assert finetune is not None
     assert finetune.dataset is not None
     evaluation = run.made["evaluation"]
+    evaluated = gather(store().root, evaluation)
     with activity(f"{recipe.model}: registering the model"):
         version = register(
             run.tracking,
             gather(store().root, run.made["package"]),
             name=recipe.model,
             run_id=run.lifecycle_run,
-            evaluation=gather(store().root, evaluation),
+            evaluation=evaluated,
             smoke=run.plan.smoke,
             tags=flow_tags(),
         )
@@ -69,7 +70,7 @@ def register_model(run: RecipeRun) -> Version:
         "approve": recipe.approve,
     }
     evidence = evidence_of(evaluation, dataset, version.number)
-    keep_evidence(run.tracking, version, evidence, rules)
+    keep_evidence(run.tracking, version, evidence, rules, evaluated)
     remember_versions(run.tracking, version.name)
     return version
 

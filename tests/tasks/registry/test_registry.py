@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow.data
+import numpy as np
 import pytest
 
 from fourstage.errors import (
@@ -38,6 +39,7 @@ from tasks.registry.promote_model import (
     unreadable,
 )
 from tasks.registry.register_model import register
+from tasks.registry.version_card import read_card
 from tasks.registry.versions import aliases, registered_name, remember_versions
 from tasks.store.ancestry import Ancestry, BrokenLineage, gather
 from tasks.store.registry_memory import Version, remembered_versions
@@ -46,7 +48,7 @@ from tasks.tracking.logged_files import verified
 from tasks.tracking.runs import ensure_experiment, log_history, stage_run, start_lifecycle
 from tasks.tracking.stage_models import ensure_published, find_published, point_to, publish_stage
 from tasks.tracking.tags import KEY
-from tests.tasks.lifecycle import STAGES, Lifecycle, history
+from tests.tasks.lifecycle import STAGES, Lifecycle, history, write_predictions
 
 NAME = "relations"
 
@@ -666,6 +668,44 @@ def test_a_trace_is_complete_from_mlflow_alone(tracking: Tracking, home: Path, s
     assert "stage general" in text(found)
     assert "flowchart TD" in mermaid(found)
     assert picture(found).startswith(b"\x89PNG")
+
+
+def test_a_trace_ends_with_the_last_evaluation(
+    tracking: Tracking, home: Path, saved_model: Path, capsys: pytest.CaptureFixture[str]
+):
+    lifecycle, address = Lifecycle(home, 1, saved_model), f"models:/{NAME}/1"
+    run, package = publish_all(tracking, lifecycle), ancestry(lifecycle, "package")
+
+    def registered() -> tuple[Version, Ancestry]:
+        evaluation = ancestry(lifecycle, "evaluation")
+        made = register(tracking, package, name=NAME, run_id=run, evaluation=evaluation)
+        return made, evaluation
+
+    def evaluations() -> list[str]:
+        hops = trace(tracking, address, home / "store").hops
+        assert all("mlflow" in hop.held_by for hop in hops)
+        return [hop.manifest.key for hop in hops if hop.manifest.kind == "evaluation"]
+
+    _, first = registered()
+    assert evaluations() == [first.root]
+    labels = np.arange(60) % 2
+    lifecycle.make(
+        "evaluation",
+        "evaluation",
+        {"metrics": ["accuracy", "macro_f1"]},
+        {"stage": "stage finetune", "rows": "tokens dataset relations"},
+        lambda folder: write_predictions(folder, labels, labels),
+    )
+    version, last = registered()
+    assert (version.number, version.created, first.root != last.root) == (1, False, True)
+    assert evaluations() == [first.root]
+    assert "was evaluated again since it was registered" in capsys.readouterr().err
+    keep_evidence(tracking, version, evidence(home, version), {"require": {}}, last)
+    shutil.rmtree(home / "store")
+    assert evaluations() == [first.root, last.root]
+    facts, _ = read_card(tracking, address, home / "store")
+    assert facts.scores["metrics"] == {"accuracy": 1.0}
+    assert "again" not in capsys.readouterr().err
 
 
 def test_a_trace_asks_for_the_models_of_its_own_artifacts_alone(
