@@ -253,9 +253,8 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                     "without encryption."
                 )
             where = f"{state.path}!{member.filename}"
-            guard = RatioGuard(where)
             # The archive's own statement of its size may be false.
-            guard.taken = min(member.compress_size, state.size)
+            guard = RatioGuard(where, min(member.compress_size, state.size))
             try:
                 body = archive.open(member)
             except _DAMAGE as error:

@@ -64,10 +64,10 @@ def decompressed(stream: BinaryIO, name: str, path: str) -> ReadsBytes:
 class RatioGuard:
     """Counts the input and output of a decompressor, to stop a decompression bomb early."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, taken: int = 0, given: int = 0):
         self.path = path
-        self.taken = 0
-        self.given = 0
+        self.taken = taken
+        self.given = given
 
     def check(self) -> None:
         """Check the ratio of output to input.

@@ -14,7 +14,7 @@ import numpy as np
 
 from corpora.archives import Content
 from corpora.detected import class_columns, detected
-from corpora.readers.parquet import refuse_bomb, spooled, whole
+from corpora.readers.parquet import batches, spooled, whole
 from corpora.regions import NoRegionsError, Regions
 from data_contracts.sources import Pictures
 from fourstage.errors import ContractViolation, listed
@@ -37,12 +37,9 @@ def read(
 
     names = (*_COLUMNS, *class_columns(wanted))
     with spooled(content) as spool, whole(content):
-        size = spool.tell()
-        file = pyarrow.parquet.ParquetFile(spool)
-        _check_columns(content, file.schema_arrow, names)
-        refuse_bomb(file.metadata, content.where, size)
+        _check_columns(content, pyarrow.parquet.ParquetFile(spool).schema_arrow, names)
         line = 0
-        for batch in file.iter_batches(batch_size=_ROWS, columns=list(names)):
+        for batch in batches(spool, content.where, names, _ROWS):
             columns = [batch.column(name) for name in names]
             for row in range(batch.num_rows):
                 line += 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from corpora.archives import contents
 from corpora.delimited import delimiter_of
 from corpora.readers import Raw
-from data_contracts.records import Rejected
 from fourstage.command.row_files import read_rows
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare, source_of
@@ -183,27 +181,49 @@ def test_parquet_rows_are_read_by_role_and_damage_is_named(tmp_path: Path, datas
         dataset(path, fields=fields)
 
 
-def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_or_read_row_by_row(tmp_path: Path):
+CHANCE = "".join(random.Random(1).choices("abcdefgh", k=2_000_000))
+
+
+def _shared(text: str, values: int) -> pyarrow.DictionaryArray:
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * values, pyarrow.int32()), [text])
+
+
+def _one_list(values: pyarrow.Array) -> pyarrow.ListArray:
+    return pyarrow.ListArray.from_arrays([0, len(values)], values)
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (lambda: _shared("x" * 30_000_000, 10), r"3\d,\d{3},\d{3}"),
+        (lambda: _shared(CHANCE, 5000), "512,000,000"),  # of 10 GB, in the first batch
+        (lambda: _shared(CHANCE, 100).cast(pyarrow.large_string()), "200,000,000"),
+        (lambda: _one_list(_shared(CHANCE, 1000)), "2,000,000,000"),
+        (lambda: _one_list(pyarrow.array(bytes(9_000_000), pyarrow.uint8())), "9,000,000"),
+        (lambda: pyarrow.nulls(10_000_000, pyarrow.string()), "10,000,000"),
+    ],
+    ids=["page", "rows of one text", "large strings", "list of one text", "long list", "nulls"],
+)
+def test_a_parquet_file_that_claims_too_much_is_refused_in_little_memory(
+    tmp_path: Path, column: Callable[[], pyarrow.Array], told: str
+):
     from corpora.readers.parquet import read
     from corpora.snapshot import take_snapshot
 
-    def rows_of(text: str, rows: int) -> Iterator[Raw | Rejected]:
-        """Of a column in which one text stands in every row."""
-        texts = pyarrow.DictionaryArray.from_arrays([0] * rows, [text])
-        path = tmp_path / "t.parquet"
-        pyarrow.parquet.write_table(
-            pyarrow.table({"text": texts}), path, compression="zstd", store_schema=False
-        )
-        source = source_of(files=str(path))
-        [state] = take_snapshot(source).files
-        return (item for content in contents(state) for item in read(content, source))
-
-    with pytest.raises(ContractViolation, match=r"t\.parquet: .* bytes already gave 3\d,"):
-        next(rows_of("x" * 30_000_000, 10))
-    chance = random.Random(1)
-    text = "".join(chance.choices("abcdefgh", k=2_000_000))
-    before = pyarrow.total_allocated_bytes()
-    found = rows_of(text, 5000)  # 10 GB as plain text
-    assert next(found) == Raw(1, {"text": text})
-    assert sum(1 for _ in itertools.islice(found, 1000)) == 1000
-    assert pyarrow.total_allocated_bytes() - before < 100_000_000
+    path = tmp_path / "t.parquet"
+    table = pyarrow.table({"text": column()})
+    schema = not pyarrow.types.is_dictionary(table.schema[0].type)
+    pyarrow.parquet.write_table(table, path, compression="zstd", store_schema=schema)
+    del table
+    assert path.stat().st_size < 1_000_000
+    source = source_of(files=str(path))
+    [state] = take_snapshot(source).files
+    usual = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(usual)
+    pyarrow.set_memory_pool(pool)
+    try:
+        with pytest.raises(ContractViolation, match=rf"t\.parquet: .* already gave {told}, more"):
+            next(item for content in contents(state) for item in read(content, source))
+    finally:
+        pyarrow.set_memory_pool(usual)
+    assert pool.max_memory() < 100_000_000
