@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from data_contracts.derived import DERIVED, with_derived
 from data_contracts.drift import divergence_found, farthest_quantile, quantiles_found
+from data_contracts.patterns import why_unusable
 from data_contracts.references import reads_reference, with_reference
 from data_contracts.suite import (
     Expectation,
@@ -226,7 +227,7 @@ def _columns(kwargs: Mapping[str, Any]) -> list[str]:
 def _cannot_be_evaluated(
     table: pd.DataFrame, expectation: Expectation, kwargs: Mapping[str, Any]
 ) -> str:
-    """Why the promise cannot be evaluated; None if it can."""
+    """Why the promise cannot be evaluated; empty if it can."""
     if expectation.type in _SAY_SOMETHING_OF_NO_ROWS:
         return ""
     if reads_reference(kwargs):
@@ -242,6 +243,9 @@ def _cannot_be_evaluated(
         for name in _columns(kwargs):
             if bool(_column(table, name).isna().all()):
                 return f"the column {name!r} holds no value"
+    if "regex" in kwargs:
+        values = _column(table, kwargs["column"]).dropna().astype(str).unique()
+        return why_unusable(kwargs["regex"], values.tolist())
     return ""
 
 

@@ -27,6 +27,7 @@ from data_contracts.check import (
     suite_names,
 )
 from data_contracts.derived import fold, with_derived
+from data_contracts.patterns import why_unusable
 from data_contracts.suite import read_suite
 from data_contracts.verdict import percent
 from data_contracts.vocabulary import FORMS, expected_text
@@ -520,6 +521,16 @@ class TestChecking:
         )
         assert [result.status for result in report.results] == ["not_evaluated"] * 2
         assert "zqxcanary" not in json.dumps(report.to_json())
+
+    def test_a_regex_that_is_none_or_takes_too_long_is_not_evaluated(self):
+        kind = "column_values_to_match_regex"
+        broken = suite(expectation("open", kind, column="m", regex="(重"))
+        report = check(profile(m="重要"), broken, subject="s")
+        assert (report.verdict, report.results[0].status) == ("red", "not_evaluated")
+        assert report.results[0].observed.startswith("its regex can't be used (")
+        for_ever = ["重要" + "a" * 60 + "!"]  # twice as long for each further letter
+        assert "takes more than 1 s" in why_unusable(r"^(\w+\s?)+$", for_ever, seconds=1)
+        assert why_unusable(r"^[\w\s]+$", for_ever, seconds=60) == ""
 
     def test_a_missing_value_keeps_every_promise_but_being_there(self):
         m = [1.0] * 9 + [None]
