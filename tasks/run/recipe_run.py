@@ -105,7 +105,7 @@ class RecipeRun:
         started: ``time.monotonic()`` at the start, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
-        told: Results of the flows for the summary: search, gate and model.
+        told: Results of the flows for the summary: search, gate, model, and what a refresh lost.
         last: Artifacts of the recipe's last finished run, if this run refreshes it.
         pages: Markdown and description of each card posted so far; all are repeated on the
             lifecycle's page.

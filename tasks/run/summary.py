@@ -82,7 +82,9 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "gate": run.told.get("gate"),
         "model": run.told.get("model"),
         "example": _example(run),
-        "notes": _unseen(run) + ([] if run.plan.smoke else _little(run, stages, facts)),
+        "notes": run.told.get("lost", [])
+        + _unseen(run)
+        + ([] if run.plan.smoke else _little(run, stages, facts)),
         "lifecycle_run": run.lifecycle_run,
     }
 

@@ -18,7 +18,7 @@ from corpora.unlabelled import unlabelled
 from tasks.steps.durable import durable
 from tasks.steps.tokens import DOCUMENTS, PROFILE, ROWS, linked_entities, load_tokenizer
 from tasks.store.artifacts import Findings, Input
-from tasks.store.kept import kept_rows, kept_texts
+from tasks.store.kept import kept_rows, kept_texts, quarantined
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def tokenize_corpus(step: Bound, folder: Path) -> Findings:
     corpus = step.inputs["data"]
     kept = kept_texts(corpus, step.inputs["contract"])
     if "seen" in step.inputs:
-        kept = _new_texts(kept, corpus, step.inputs["seen"])
+        kept = _new_texts(kept, corpus, step.inputs["seen"], step.inputs["seen contract"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     return Findings(_tokenised(folder, _pieces(step, tokenizer), kept))
 
@@ -141,14 +141,15 @@ def _pieces(step: Bound, tokenizer: Tokenizer) -> Pieces:
 
 
 def _new_texts(
-    texts: Iterable[tuple[str, str, str]], corpus: Input, seen: Input
+    texts: Iterable[tuple[str, str, str]], corpus: Input, seen: Input, contract: Input
 ) -> Iterator[tuple[str, str, str]]:
-    """The texts that an earlier version of the corpus did not have."""
+    """The texts that an earlier version of the corpus did not have, or its contract quarantined."""
     import pandas
 
     def digests(artifact: Input) -> dict[str, str]:
         profile = pandas.read_parquet(artifact.path(PROFILE), columns=["id", "digest"])
         return dict(zip(profile["id"], profile["digest"], strict=True))
 
-    now, before = digests(corpus), set(digests(seen).values())
-    return (text for text in texts if now[text[0]] not in before)
+    now, before, aside = digests(corpus), digests(seen), quarantined(contract)
+    read = {digest for name, digest in before.items() if name not in aside}
+    return (text for text in texts if now[text[0]] not in read)

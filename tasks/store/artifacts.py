@@ -30,6 +30,7 @@ from tasks.store.predictions import WORD_REGIONS
 
 MANIFEST = "manifest.json"
 UNFINISHED = "checkpoints"  # removed when an entry is finished
+GONE = ("never made", "unfinished")  # reasons for an entry to be missing that are no damage
 NOTES = "notes/"  # measurements of the run (seconds, speed): stored and verified, in no digest
 
 
@@ -211,7 +212,7 @@ class Store:
             there = self.find(kind, key)
             if isinstance(there, Artifact):
                 return there, False
-            if there.reason not in ("never made", "unfinished"):
+            if there.reason not in GONE:
                 self.say(f"{name}: {there.reason}; made again")
                 shutil.rmtree(folder)
             self._clear_unfinished(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
-from tasks.store.artifacts import Artifact, Store
+from tasks.store.artifacts import Artifact
 
 REFERENCE = ("kind", "key", "digest")
 
@@ -40,16 +40,6 @@ def remembered() -> Iterator[dict[str, str]]:
     """Kind, key and digest of every artifact of each recipe's last finished run."""
     for path in sorted((home() / "recipes").glob("*.json")):
         yield from last_references(path.stem).values()
-
-
-def last_artifacts(recipe: str, store: Store) -> dict[str, Artifact]:
-    """Artifacts of the last finished run that are still intact in the store, by step name."""
-    found: dict[str, Artifact] = {}
-    for name, reference in last_references(recipe).items():
-        artifact = store.find(reference["kind"], reference["key"])
-        if isinstance(artifact, Artifact):
-            found[name] = artifact
-    return found
 
 
 def _file(recipe: str) -> Path:

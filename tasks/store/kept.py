@@ -18,7 +18,7 @@ def kept_rows(dataset: Input, contract: Input) -> Iterator[PreparedRow]:
     """The rows of a dataset that its contract did not quarantine."""
     from corpora.prepared import prepared_rows
 
-    aside = _quarantined(contract)
+    aside = quarantined(contract)
     return (row for row in prepared_rows(dataset.folder) if row.id not in aside)
 
 
@@ -35,11 +35,12 @@ def kept_texts(data: Input, contract: Input) -> Iterator[tuple[str, str, str]]:
             for text in (row.whole, *texts_in(data.facts["answers"], row.label)):
                 yield row.id, text, row.split
         return
-    aside = _quarantined(contract)
+    aside = quarantined(contract)
     for document in prepared_documents(data.folder):
         if document.id not in aside:
             yield document.id, document.text, document.split
 
 
-def _quarantined(contract: Input) -> dict[str, list[str]]:
+def quarantined(contract: Input) -> dict[str, list[str]]:
+    """The reasons for each quarantined document or row, by its id."""
     return json.loads(contract.path(QUARANTINED).read_text(encoding="utf-8"))
