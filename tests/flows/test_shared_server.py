@@ -178,6 +178,35 @@ def test_dead_runs_of_our_resumable_deployments_go_on_and_no_others(client):
     assert states == {ours: "AwaitingRetry", once: "Crashed", others: "Crashed"}
 
 
+def test_a_run_with_an_unknown_parameter_is_not_started_again(client):
+    """Prefect's bare API takes it; the run's process ends before the flow begins."""
+    from prefect.states import Crashed
+    from prefect.utilities.callables import parameter_schema
+
+    from flows.refresh import refresh
+    from tasks.orchestration.dead_runs import RESUMABLE, resume_dead_runs
+
+    schema = parameter_schema(refresh).model_dump(exclude_unset=True)
+    deployment = client.create_deployment(
+        client.create_flow_from_name("asked"),
+        "asked",
+        tags=[TAG, RESUMABLE],
+        parameter_openapi_schema=schema,
+    )
+    make = client.create_flow_run_from_deployment
+    unknown, known = (
+        make(deployment, parameters={"recipe": "a", **more}).id for more in ({"smok": True}, {})
+    )
+    for run in (unknown, known):  # neither flow began
+        client.set_flow_run_state(run, Crashed(), force=True)
+    resume_dead_runs(3)
+    assert client.read_flow_run(known).state.name == "AwaitingRetry"
+    state = client.read_flow_run(unknown).state
+    assert state.is_failed()
+    assert "'smok' is not a parameter of its flow" in state.message
+    assert "Known: overrides, recipe." in state.message
+
+
 def test_a_run_that_died_on_its_second_day_goes_on(client, monkeypatch: pytest.MonkeyPatch):
     from tasks.orchestration import dead_runs
 
