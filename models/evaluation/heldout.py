@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from fourstage.errors import ContractViolation
 from models.catalogue import TRIGRAM_SHARE, literals
 from models.evaluation.resampling import ratio_error
 from models.evaluation.trigram import mixed_losses
-from models.protocols import Batch, Context, Index, TokenisedCorpus, Tokenizer
+from models.protocols import Batch, Context, Index, Objective, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
 from models.training.assembly import build_objectives
 from models.training.own_trainer import own_trainer
@@ -105,7 +105,7 @@ class HeldOut:
                     {source: (corpus, 1.0)},
                     # One each: what it draws may be by the frequencies of all that it has read.
                     [
-                        _FromStart(objective, count * BATCH_SIZE)
+                        cast(Objective, _FromStart(objective, count * BATCH_SIZE))
                         for objective in build_objectives(
                             {name: measured}, None, context, folders
                         ).values()

@@ -111,7 +111,7 @@ def added_tokens(
         whole: Contents of ``tokenizer.json``; empty if there is none.
         settings: Contents of ``tokenizer_config.json``; empty if there is none.
     """
-    named = read_object(folder / NAMED) | settings
+    named = read_object(folder / NAMED) | dict(settings)
     found: dict[str, Mapping[str, Any]] = {
         name: {"normalized": True} for name in read_object(folder / ADDED)
     }
