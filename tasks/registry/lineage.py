@@ -349,7 +349,12 @@ def _as_evaluated_last(tracking: Tracking, found: Version, kept: Ancestry) -> An
             " it without training."
         )
         return kept
-    later = {k: m for k, m in last.manifests.items() if k not in kept.manifests}
+    shared = last.manifests.keys() & kept.manifests.keys()
+    if any(last.manifests[k].digest != kept.manifests[k].digest for k in shared):
+        # It is of a package that was lost and made anew: its bytes are others, as TensorFlow writes
+        # them, and not those that are registered.
+        return kept
+    later = {k: m for k, m in last.manifests.items() if k not in shared}
     return Ancestry(kept.root, {**kept.manifests, **later})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -247,7 +248,8 @@ def test_what_an_older_version_left_open_to_other_users_is_named_with_commands(
     home.chmod(0o755)
     found = finding("privacy")
     assert found.status == "warning"
-    subprocess.run(found.found.partition(": ")[2], shell=True, check=True)
+    for command in found.found.partition(": ")[2].split("; "):
+        subprocess.run(shlex.split(command), check=True)
     assert finding("privacy").status == "fine"
     assert [path.stat().st_mode & 0o777 for path in (home / "prefect", predictions)] == [
         0o700,
