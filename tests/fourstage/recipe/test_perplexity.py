@@ -74,7 +74,7 @@ def test_a_projects_head_of_texts_has_none_unless_it_reads_targets(tmp_path: Pat
 @pytest.mark.parametrize("metric", BOTH)
 def test_it_does_not_choose_how_much_of_a_target_is_read(metric: str):
     grid = {"head.sequence_to_sequence.target_length": [4, 16]}
-    with pytest.raises(RecipeError, match=f"{metric} is of the part of each target that is read"):
+    with pytest.raises(RecipeError, match=f"{metric} measures only the part of each target"):
         resolved(evaluate={"metrics": [metric]}, search={"grid": grid})
     assert resolved(evaluate={"metrics": ["chrf", metric]}, search={"grid": grid}).search
 

@@ -138,7 +138,7 @@ def test_a_usual_candidate_that_this_recipe_does_not_allow_is_left_out_and_told(
         "objectives={masked_lm: {}}": {
             "fasttext": "objectives of the stage finetune is for its own network",
         },
-        "freeze=[embeddings]": {
+        "freeze=[embeddings/*]": {
             "fasttext": "freeze of the stage finetune is for its own network",
             "labels-only": "starts from random",
         },
