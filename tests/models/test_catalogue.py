@@ -165,7 +165,7 @@ def test_questions_about_pictures_are_asked_only_where_the_rows_are_captions():
     asks = "image_question_answering"
     for beside in (["masked_lm"], ["image_text_match", "region_class"]):
         catalogue.check_compatible("lxmert", [asks, *beside])
-    with pytest.raises(RecipeError, match="'next_sentence' chooses are no captions.* take turns"):
+    with pytest.raises(RecipeError, match=r"next_sentence' chooses are no captions.* take turns"):
         catalogue.check_compatible("lxmert", [asks, "masked_lm", "next_sentence"])
     catalogue.check_turns("lxmert", [asks, "masked_lm", "next_sentence"])
 
