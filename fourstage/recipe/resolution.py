@@ -29,7 +29,7 @@ from fourstage.recipe.schema import STAGE_KINDS, Recipe, WrittenTokenizer
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.starts import ENTITIES
-from fourstage.recipe.tuning import check_freeze
+from fourstage.recipe.tuning import check_freeze, check_lora
 from fourstage.recipe.word_in_context import resolve_polysemy, resolve_word_in_context
 from fourstage.recipe.word_relations import resolve_word_map, resolve_word_relations
 from fourstage.settings import search_folders
@@ -98,7 +98,7 @@ class _Resolution:
             else self._tokenizer(recipe.tokenizer, shared, "tokenizer")
         )
         self._sentinels(tokenizer, stages)
-        self._frozen(tokenizer, stages)
+        self._named_weights(tokenizer, stages)
         if start:
             self._masks(start, stages)
         units = self._units(stages)
@@ -379,11 +379,13 @@ class _Resolution:
                     except RecipeError as error:
                         self.ledger.faults.append(error)
 
-    def _frozen(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
-        """Check that a stage has the weights that it freezes, before an earlier one is trained."""
+    def _named_weights(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
+        """Check that a stage has the weights that it names, before an earlier one is trained."""
         for stage in () if self.ledger.faults else stages:
             with located(f"{self.ledger.recipe.where}: stages[{stage.index}]"):
-                check_freeze(self.ledger, stage, (stage.tokenizer or tokenizer).vocabulary_size)
+                pieces = (stage.tokenizer or tokenizer).vocabulary_size
+                check_freeze(self.ledger, stage, pieces)
+                check_lora(self.ledger, stage, pieces)
 
     def _scheme(self, name: str) -> dict[str, Any]:
         """What the file of a tokenizer's scheme says of it."""

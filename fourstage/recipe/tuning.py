@@ -292,6 +292,25 @@ def check_freeze(ledger: Ledger, stage: ResolvedStage, vocabulary_size: int) -> 
         )
 
 
+def check_lora(ledger: Ledger, stage: ResolvedStage, vocabulary_size: int) -> None:
+    """Refuse names of projections that the network does not have.
+
+    Args:
+        ledger: Collects faults.
+        stage: The stage.
+        vocabulary_size: Number of token ids.
+    """
+    if not stage.lora:
+        return
+    arguments = json.dumps(stage.network, sort_keys=True)
+    there = _weight_names(stage.family, arguments, vocabulary_size, tuple(ledger.folders))
+    layers = {name.split("/")[-2] for name in there if name.endswith("/kernel")}
+    for name in stage.lora["targets"]:
+        if name not in layers:
+            where = f"{ledger.recipe.where}: stages[{stage.index}].lora.targets"
+            ledger.faults.append(UnknownNameError(where, name, "a projection", layers))
+
+
 @lru_cache(maxsize=64)
 def _weight_names(
     family: str, arguments: str, vocabulary_size: int, folders: tuple[Path, ...]

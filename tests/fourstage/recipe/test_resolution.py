@@ -411,6 +411,12 @@ def test_what_can_not_be_frozen_is_refused_before_any_stage(edit, patterns, said
     assert said in fault(edit("dataset: rows", f"{TUNED}freeze: {patterns}"))
 
 
+def test_lora_names_projections_that_there_are_before_any_stage(edit):
+    said = fault(edit("dataset: rows", f"{TUNED}lora: {{targets: [query, valeu]}}"))
+    assert "stages[3].lora.targets: 'valeu' is not a projection; did you mean 'value'?" in said
+    assert "Known: intermediate, key, output, pooler, query, value." in said
+
+
 @pytest.mark.parametrize("pattern", ["*/kernel", "block_[01]/*", "seq*/output/*"])
 def test_what_matches_a_weight_or_might_match_one_of_the_head_can_be_frozen(edit, pattern):
     file = edit("dataset: rows", f"{TUNED}freeze: ['{pattern}']")
