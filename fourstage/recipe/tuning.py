@@ -267,8 +267,7 @@ def check_freeze(ledger: Ledger, stage: ResolvedStage, vocabulary_size: int) -> 
     """
     if not stage.freeze:
         return
-    arguments = json.dumps(stage.network, sort_keys=True)
-    there = _weight_names(stage.family, arguments, vocabulary_size, tuple(ledger.folders))
+    there = _weights_of(ledger, stage, vocabulary_size)
     heads = [f"{name}/" for name in (*stage.objectives, *(stage.heads or ()))]
     for i, pattern in enumerate(stage.freeze):
         begins = _WILD.split(pattern)[0]
@@ -302,13 +301,17 @@ def check_lora(ledger: Ledger, stage: ResolvedStage, vocabulary_size: int) -> No
     """
     if not stage.lora:
         return
-    arguments = json.dumps(stage.network, sort_keys=True)
-    there = _weight_names(stage.family, arguments, vocabulary_size, tuple(ledger.folders))
+    there = _weights_of(ledger, stage, vocabulary_size)
     layers = {name.split("/")[-2] for name in there if name.endswith("/kernel")}
     for name in stage.lora["targets"]:
         if name not in layers:
             where = f"{ledger.recipe.where}: stages[{stage.index}].lora.targets"
             ledger.faults.append(UnknownNameError(where, name, "a projection", layers))
+
+
+def _weights_of(ledger: Ledger, stage: ResolvedStage, vocabulary_size: int) -> tuple[str, ...]:
+    arguments = json.dumps(stage.network, sort_keys=True)
+    return _weight_names(stage.family, arguments, vocabulary_size, tuple(ledger.folders))
 
 
 @lru_cache(maxsize=64)

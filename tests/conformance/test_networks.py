@@ -13,6 +13,7 @@ from keras.src.backend.common.global_state import get_global_attribute
 
 from fourstage.errors import RecipeError
 from models import catalogue
+from models.layers.projection import Projection
 from models.layers.summary import LAST, row_vectors
 from models.protocols import Capability
 from models.signatures import settings_of
@@ -112,6 +113,10 @@ def test_its_weights_are_named_without_being_made(family, made):
     size = {name: arguments[name] for name in settings_of(catalogue.file_of("families", family))}
     named = weight_names(family, size, vocabulary_size=VOCABULARY_SIZE)
     assert list(named) == list(named_weights(made))
+    # What can be a target of LoRA is known by the names, too.
+    layers = {name.split("/")[-2] for name in named if name.endswith("/kernel")}
+    flat = made._flatten_layers(include_self=False)
+    assert {layer.name for layer in flat if isinstance(layer, Projection)} <= layers
     assert not get_global_attribute("uninitialized_variables")
 
 
