@@ -361,6 +361,7 @@ class Head(Objective, Protocol):
     pairs whose texts are read alone; the scorer has ``vectors(batch, outputs)``, one of length 1
     for each text, and ``numbers(first, second)``, the cosines and the answers of pairs of them.
     With ``READS_TARGETS`` (optional) its answers have a likelihood, so that there is a perplexity.
+    ``ANSWER_SETTINGS`` (optional) are settings on which no weight depends, such as a threshold.
     ``EXCLUSIVE`` (optional), {two settings: reason}: one at most may be not its default.
     With ``MIXES`` (optional) it also learns from rows of other datasets, which are written as texts
     (`models.inputs.mixture.PrefixedRows`). The entries of its index are row numbers, or structured

@@ -28,6 +28,7 @@ PREPARES = False
 ANSWERS = "label_set"
 WIDE = True  # it can answer by counted n-grams alone
 THRESHOLD = "threshold"
+ANSWER_SETTINGS = ("threshold",)
 THRESHOLDS = ("dev",)  # what it may be instead of a number
 
 

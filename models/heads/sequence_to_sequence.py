@@ -76,6 +76,7 @@ ANSWERS = "text"
 WRITES = True
 MIXES = True
 READS_TARGETS = True
+ANSWER_SETTINGS = ("beams", "length_penalty", "no_repeat_ngram", "min_tokens")
 
 MASK_RATE = 0.7  # as in the paper, but for dialogue
 

@@ -41,6 +41,7 @@ PREPARES = False
 ANSWERS = "extract"
 READS_WORDS = True
 THRESHOLD = "no_answer_threshold"
+ANSWER_SETTINGS = ("no_answer_threshold", "longest_answer")
 NO_ANSWER_THRESHOLDS = ("dev",)  # what it may be instead of a number
 
 NOT_A_WORD = -1e4  # logit of a slot without a word

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fourstage.space import taken
 from models.inputs.mixture import rates
 from tasks.planning.layout import Plan
+from tasks.steps.same_weights import is_copied
 from tasks.store.artifacts import Artifact, Missing, Store
 from tasks.store.step_names import as_texts, stage_step, subject_of
 from tasks.store.steps import PreviousArtifacts, Prospect, Step, look_ahead
@@ -66,18 +67,22 @@ class Cost:
 def stage_costs(
     recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
 ) -> list[Cost]:
-    """Estimate the cost of each stage that is not in the store.
+    """Estimate the cost of each stage that is not in the store, nor its weights under another key.
 
     Args:
         recipe: The resolved recipe.
         prospects: Its steps with their state in the store.
         previous: Earlier stages and tokens.
     """
-    reused = {prospect.step.name for prospect in prospects if prospect.reused}
+    there = {
+        prospect.step.name
+        for prospect in prospects
+        if prospect.reused or is_copied(prospect, previous.store)
+    }
     return [
         cost
         for cost in costs_from_scratch(recipe, prospects, previous)
-        if stage_step(cost.stage) not in reused
+        if stage_step(cost.stage) not in there
     ]
 
 

@@ -146,6 +146,8 @@ def _of_kind(hop: Hop) -> str:
         return f"  {source.get('licence', 'no licence named')}, snapshot {snapshot}"
     if hop.run_id:
         start = f"  from {manifest.notes['init']}," if "init" in manifest.notes else ""
+        if "weights_of" in manifest.notes:
+            start += f"  its weights from {manifest.notes['weights_of'][:12]},"
         for part, version in manifest.notes.get("versions", {}).items():
             start += f"  its {part} from {version},"
         return f"{start}  run {hop.run_id[:12]}, model {(hop.model_id or 'none')[:14]}"

@@ -131,7 +131,7 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     rows = stage_rows(summary)
     for part in _parts_that_fit(rows, metric, console):
         console.print(stage_table_for_terminal(part, metric))
-    if all(stage["status"] != "trained" for stage in summary["stages"]):
+    if all(stage["status"] not in ("trained", "copied") for stage in summary["stages"]):
         console.print(
             "Nothing was trained: every stage was finished before, from the same data and settings"
             " by the same code, or code you accepted."
@@ -272,6 +272,9 @@ def _result(artifact: Artifact) -> str:
             return said
         case "stage" if "init" in notes:
             return f"from {notes['init']}"
+        case "stage" if "weights_of" in notes:
+            kept = notes["weights_of"][:12]
+            return f"the weights of {kept}, as only settings of its answers differ"
         case "stage":
             said = f"{facts['steps']:,} steps, {notes['tokens_per_second']:,.0f} tokens/s"
             if (notes.get("trained_weights") or 0) < (notes.get("weights") or 0):

@@ -50,6 +50,7 @@ from tasks.steps.prepare_corpus import prepare_corpus, prepare_dataset
 from tasks.steps.probe_network import probe_network
 from tasks.steps.rank_links import rank_links
 from tasks.steps.relate_words import relate_words
+from tasks.steps.same_weights import chooses_threshold
 from tasks.steps.tell_senses import tell_senses
 from tasks.steps.tokenize_corpus import tokenize_corpus, tokenize_dataset
 from tasks.steps.train_stage import train_stage
@@ -64,8 +65,6 @@ from tasks.tracking.record_results import record_results
 from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifecycle
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 TASKS: Mapping[str, Task] = {
@@ -391,7 +390,7 @@ def raise_if_not_measurable(plan: Plan, name: str, dataset: Artifact) -> None:
         by = {key: setting for key, setting in by.items() if setting}
         remedies = [f"remove {' and '.join(by)} from the stage"] if by else []
         asked = {(stage.select or {}).get("split", "dev")} if by else set[str]()
-        if _chooses_threshold(stage, plan.folders):
+        if chooses_threshold(stage, plan.folders):
             asked.add("dev")
             remedies.append("give the threshold as a number")
         gone = sorted(split for split in asked if not splits.get(split))
@@ -436,14 +435,6 @@ def _without_rows(
         f"dataset {name}: expected {split} rows, which {what_for}, got none ({there}): {why}."
         f" {', or '.join(filter(None, remedies))}."
     )
-
-
-def _chooses_threshold(stage: ResolvedStage, folders: Sequence[Path]) -> bool:
-    """Whether a stage's head has its threshold from the dev rows."""
-    from models.catalogue import literals
-
-    setting = literals("heads", stage.head, folders).get("THRESHOLD") if stage.head else None
-    return setting is not None and stage.head_settings[setting] == "dev"
 
 
 def as_yaml(plan: Plan) -> str:

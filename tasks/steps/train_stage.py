@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +17,15 @@ from models.stage_format import HISTORY, METRICS, NETWORK
 from tasks.orchestration.cancellation import announce_cancellation
 from tasks.steps.durable import durable
 from tasks.steps.progress import StageListener
+from tasks.steps.same_weights import stage_of_same_weights, take_weights
 from tasks.steps.taken_over import brought_network, has_start
 from tasks.steps.tokens import load_tokenizer
 from tasks.steps.training_job import training_job
-from tasks.store.artifacts import NOTES, Findings
+from tasks.store.artifacts import NOTES, Findings, store
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
     from models.training.job import Outcome, TrainingJob
 
 
@@ -35,21 +39,40 @@ def train_stage(
 ) -> Findings:
     """Train a stage from the one before or from scratch, resuming from a checkpoint if possible.
 
-    A stage that imports a network trained elsewhere is not trained.
+    A stage is not trained if it imports a network, or if another stage has its weights.
     """
-    stage = step.step.given["stage"]
     with StageListener(step, lifecycle_run) as report:
-        try:
-            outcome = (
-                _taken_over(step, folder)
-                if has_start(step.step)
-                else _trained(training_job(step, seconds_left, bytes_left), folder, report)
-            )
-        except Interrupted as interruption:
-            if interruption.signal_number:
-                say(str(interruption))
-                _die_of(interruption.signal_number)
-            raise
+        if other := stage_of_same_weights(step, store()):
+            found = take_weights(step, other, folder)
+            report.metrics(json.loads((folder / NOTES / HISTORY).read_text("utf-8")))
+        else:
+            found = _made(step, folder, report, seconds_left, bytes_left)
+    return replace(found, notes={**found.notes, "run_id": report.run_id})
+
+
+def _made(
+    step: Bound,
+    folder: Path,
+    report: StageListener,
+    seconds_left: float | None,
+    bytes_left: float | None,
+) -> Findings:
+    try:
+        outcome = (
+            _taken_over(step, folder)
+            if has_start(step.step)
+            else _trained(training_job(step, seconds_left, bytes_left), folder, report)
+        )
+    except Interrupted as interruption:
+        if interruption.signal_number:
+            say(str(interruption))
+            _die_of(interruption.signal_number)
+        raise
+    return told(step.step.given["stage"], outcome, folder)
+
+
+def told(stage: ResolvedStage, outcome: Outcome, folder: Path) -> Findings:
+    """Facts and notes of a stage, among which its history and metrics are moved."""
     (folder / NOTES).mkdir()
     for name in (HISTORY, METRICS):
         (folder / name).rename(folder / NOTES / name)
@@ -70,7 +93,6 @@ def train_stage(
         "metrics": dict(outcome.metrics),
         **({"init": stage.init} if stage.init else {}),
         **({"versions": dict(stage.versions)} if stage.versions else {}),
-        "run_id": report.run_id,
     }
     return Findings(facts, notes)
 

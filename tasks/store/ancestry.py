@@ -293,7 +293,9 @@ def _plain(value: object) -> object:
 
 
 def made_as(artifact: Artifact | Manifest) -> str:
-    """How an artifact was made: ``trained``, ``imported`` or ``made``."""
+    """How an artifact was made: ``trained``, ``imported``, ``copied`` (its weights) or ``made``."""
     if artifact.kind != "stage":
         return "made"
+    if "weights_of" in artifact.notes:
+        return "copied"
     return "imported" if "init" in artifact.notes else "trained"

@@ -328,14 +328,14 @@ class PreviousArtifacts:
     """
 
     def __init__(self, store: Store):
-        self._store = store
+        self.store = store
         self._kinds: dict[str, list[Artifact]] = {}
         self._names: dict[tuple[str, str], list[Artifact]] = {}
 
     def of_kind(self, kind: str) -> list[Artifact]:
         """Entries of a kind, oldest first."""
         if kind not in self._kinds:
-            self._kinds[kind] = list(self._store.entries(kind))
+            self._kinds[kind] = list(self.store.entries(kind))
             for entry in self._kinds[kind]:
                 self._names.setdefault((kind, entry.name), []).append(entry)
         return self._kinds[kind]

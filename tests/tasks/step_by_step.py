@@ -7,6 +7,7 @@ from pathlib import Path
 from models.training.trainer import train
 from tasks.planning.layout import Plan
 from tasks.run.recipe_run import TASKS
+from tasks.steps.train_stage import told
 from tasks.steps.training_job import training_job
 from tasks.store.artifacts import Artifact, Findings, store
 from tasks.store.steps import Bound, bind
@@ -32,7 +33,6 @@ def _train(step: Bound) -> None:
     """Train a stage with nobody listening: its task tells MLflow and Prefect of it."""
 
     def work(folder: Path) -> Findings:
-        outcome = train(training_job(step), folder)
-        return Findings({"steps": outcome.steps, "passes": dict(outcome.passes)})
+        return told(step.step.given["stage"], train(training_job(step), folder), folder)
 
     store().make("stage", step.step.name, step.preimage, work, step.made_from)

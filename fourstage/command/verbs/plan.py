@@ -33,6 +33,7 @@ def handle(options: Namespace) -> int:
     from tasks.planning.forecast import disk_bytes, search_cost, stage_costs
     from tasks.planning.plan import plan_recipe
     from tasks.planning.trials import as_searched
+    from tasks.steps.same_weights import is_copied
     from tasks.store.artifacts import Store
     from tasks.store.step_names import stage_step
     from tasks.store.steps import PreviousArtifacts, look_ahead, why
@@ -46,7 +47,11 @@ def handle(options: Namespace) -> int:
         {
             "step": prospect.step.name,
             "kind": prospect.step.kind,
-            "status": "reused" if prospect.reused else "to be made",
+            "status": "reused"
+            if prospect.reused
+            else "to be copied"
+            if is_copied(prospect, store)
+            else "to be made",
             "why": why(prospect, previous),
         }
         for prospect in prospects
