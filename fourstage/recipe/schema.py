@@ -421,8 +421,9 @@ class Stage(Part):
     starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
     """What parts of a new network start from, in place of random weights. ``encoder``,
     ``decoder`` and ``embeddings``: the name of an earlier stage, the folder of one, or
-    ``models:/name@alias``; ``embeddings`` also a file of word vectors, ``.vec``, ``.txt`` or
-    ``.bin``. ``entities``: a knowledge graph's stage."""
+    ``models:/name@alias``. ``embeddings`` also a file of word vectors, ``.vec``, ``.txt`` or
+    ``.bin``, or ``word2vec``: vectors that are learned from the stage's own text first, in seconds.
+    ``entities``: a knowledge graph's stage."""
     corpora: Weights | None = None
     """Share of the tokens by name of the source; in stage task by default the text of the dataset
     of stage finetune."""

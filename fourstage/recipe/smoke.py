@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from fourstage.recipe.starts import EMBEDDINGS, families_of_vectors
+
 STEPS = 20
 SEQUENCE_LENGTH = 64
 TARGET_LENGTH = 32
@@ -161,9 +163,13 @@ def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, A
 
 
 def _of_stages(parts: dict[str, str], stages: list[dict[str, Any]]) -> dict[str, str]:
-    """The parts that start from stages of the recipe, but for tables: tiny ones differ in width."""
+    """The parts that start from stages of the recipe, and a table from vectors of its own text.
+
+    Tables of other stages differ in width from those of tiny networks.
+    """
     names = {stage.get("name", stage["stage"]) for stage in stages}
-    return {p: name for p, name in parts.items() if name in names and p != "embeddings"}
+    learned = {*families_of_vectors(())} - names
+    return {p: of for p, of in parts.items() if of in (learned if p == EMBEDDINGS else names)}
 
 
 def _stage(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,18 @@ from models import catalogue
 from models.stage_format import CONFIG, NETWORK
 
 EMBEDDINGS = "embeddings"  # the part that every network with a table of tokens has
+VECTORS_BY = "VECTORS_BY"  # literal of a family whose vectors are learned from the stage's own text
 ENTITIES = "entities"  # the part that is the table of a network with a vocabulary of its own
+
+
+def families_of_vectors(folders: Sequence[Path]) -> list[str]:
+    """Families whose vectors can be learned from a stage's own text, as its table's start."""
+    return catalogue.saying("families", VECTORS_BY, folders)
+
+
+def table_width(arguments: Mapping[str, Any]) -> int | None:
+    """Width of a network's token vectors; None without a table of tokens."""
+    return arguments.get("embedding_dim") or arguments.get("hidden_dim")
 
 
 def resolve_starts(
@@ -26,7 +37,7 @@ def resolve_starts(
     network: ResolvedNetwork,
     earlier: Mapping[str, ResolvedNetwork],
 ) -> dict[str, str]:
-    """{part: the earlier stage, the folder of one or of a version's, or the file it starts from}.
+    """{part: the earlier stage, folder of one or of a version's, file, or family it starts from}.
 
     Args:
         ledger: Collects faults.
@@ -47,7 +58,8 @@ def resolve_starts(
     literals = catalogue.literals("families", network.family, ledger.folders)
     tables = literals.get("TABLES", {})
     parts = {**literals.get("STARTS", {}), **{part: {} for part in tables}}
-    parts |= {EMBEDDINGS: {}} if _width(network.arguments) else {}
+    parts |= {EMBEDDINGS: {}} if table_width(network.arguments) else {}
+    learned = families_of_vectors(ledger.folders)
     found: dict[str, str] = {}
     tokenizers: dict[str, str] = {}
     for part, name in said.items():
@@ -86,17 +98,24 @@ def resolve_starts(
             tokenizers[part] = config["tokenizer_digest"]
             theirs = ResolvedNetwork(config["family"], config["network"], {})
             _fits(ledger, where, parts[part], network, theirs)
+        elif part == EMBEDDINGS and name in learned:
+            found[part] = name
+            if stage.stage == "finetune":
+                ledger.fault(where, f"stage finetune reads no text to learn {name} from")
         elif part == EMBEDDINGS and path.is_file():
             found[part] = str(path.resolve())
             _check_file(ledger, where, path, network)
         else:
-            file = ", a file of word vectors" if part == EMBEDDINGS else ""
+            what, file = "an earlier stage of the recipe", ""
+            if part == EMBEDDINGS:
+                what += " or a family whose vectors are learned from the stage's text"
+                file = ", a file of word vectors"
             ledger.faults.append(
                 UnknownNameError(
                     f"{ledger.recipe.where}: {where}",
                     name,
-                    "an earlier stage of the recipe",
-                    earlier,
+                    what,
+                    [*earlier, *(learned if part == EMBEDDINGS else ())],
                     f"The folder of a finished stage is allowed too{file}, or a registered version,"
                     " models:/NAME@alias.",
                 )
@@ -137,7 +156,7 @@ def _fits(
 ) -> None:
     """Check that the settings that a part depends on are those of the network it starts from."""
     if not needed:
-        mine, other = _width(network.arguments), _width(theirs.arguments)
+        mine, other = table_width(network.arguments), table_width(theirs.arguments)
         if mine != other:
             ledger.fault(
                 where,
@@ -180,7 +199,7 @@ def _fits_table(
         ledger.faults.append(UnknownNameError(f"{ledger.recipe.where}: {where}", name, what, own))
         return
     theirs, vocabulary_size = own[name]
-    if (wanted := _width(theirs.arguments)) != network.arguments.get(width):
+    if (wanted := table_width(theirs.arguments)) != network.arguments.get(width):
         ledger.fault(
             where,
             f"expected {width} {wanted}, the width of the vectors of stage {name}, got"
@@ -202,14 +221,9 @@ def _check_file(ledger: Ledger, where: str, path: Path, network: ResolvedNetwork
     except ContractViolation as error:
         ledger.fault(where, str(error))
         return
-    if width != (own := _width(network.arguments)):
+    if width != (own := table_width(network.arguments)):
         ledger.fault(
             where,
             f"expected vectors of {own} numbers, which is this network's width, got {width} in"
             f" {path}; give `size` as a mapping, or take other vectors",
         )
-
-
-def _width(arguments: Mapping[str, Any]) -> int | None:
-    """Width of a network's token vectors; None without a table of tokens."""
-    return arguments.get("embedding_dim") or arguments.get("hidden_dim")

@@ -12,6 +12,8 @@ from models.layers.word_vectors import WordVectors, WordVectorsConfig
 from models.protocols import Capability
 
 PROVIDES = ("static",)
+# What the table of another network starts from: `starts_from: {embeddings: word2vec}`.
+VECTORS_BY = {"skip_gram": {"window": 2, "subsampling": 1.0e-3, "learning_rate": 0.05}}
 SIZES = {
     "tiny": {"hidden_dim": 32, "dropout": 0.1},
     "small": {"hidden_dim": 100},

@@ -73,17 +73,20 @@ def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
     stages = pretraining_stages(plan.recipe)
     if not stages:
         return entry
+    time = equal == "time"
     with open_run(plan) as run:
         made = {step.name: run.make(step.name) for step in plan.of_kind("tokens", "rows")}
+        vectors = [run.make(step.name) for step in plan.of_kind("vectors")] if time else []
     written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
     before = pretraining_stages(first.plan.recipe)
-    if equal == "tokens":
+    if not time:
         left = first.spent("tokens", before)
         tokens = {name: left * amount / sum(written.values()) for name, amount in written.items()}
     else:
         speed = _speeds(entry, [stage.name for stage in stages])
         seconds = {name: amount / speed[name] for name, amount in written.items()}
-        factor = first.seconds_of_updates(before) / sum(seconds.values())
+        left = first.seconds_of_updates(before) - sum(each.notes["seconds"] for each in vectors)
+        factor = max(0.0, left) / sum(seconds.values())
         tokens = {name: amount * factor for name, amount in written.items()}
     scaled = tuple(
         f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()

@@ -46,6 +46,7 @@ DECIDING = (
     "tokens",
     "rows",
     "wide",
+    "vectors",
     "stage",
     "evaluation",
     "attention",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact
-from tasks.store.step_names import measurement_step, stage_step, subject_of
+from tasks.store.step_names import measurement_step, stage_step, subject_of, vectors_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
@@ -101,13 +101,22 @@ class SeedRun:
             what: One of the three.
             stages: The stages; default: all of the recipe, including teachers.
         """
-        counted = self.plan.recipe.stages if stages is None else stages
+        counted = list(self.plan.recipe.stages if stages is None else stages)
         made = (self.made[stage_step(stage.name)] for stage in counted)
-        return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
+        if what == "seconds":
+            return sum(stage.notes[what] for stage in made) + self._seconds_of_vectors(counted)
+        return sum(stage.facts[what] for stage in made)
 
     def seconds_of_updates(self, stages: Iterable[ResolvedStage]) -> float:
-        """Time of the stages' updates, without that of compiling them."""
-        return sum(map(_seconds_of_updates, (self.made[stage_step(s.name)] for s in stages)))
+        """Time of the stages' updates, without compiling them, and of their word vectors."""
+        counted = list(stages)
+        made = (self.made[stage_step(stage.name)] for stage in counted)
+        return sum(map(_seconds_of_updates, made)) + self._seconds_of_vectors(counted)
+
+    def _seconds_of_vectors(self, stages: Iterable[ResolvedStage]) -> float:
+        """Time of learning the word vectors that tables of these stages start from."""
+        names = [vectors_step(stage.name) for stage in stages]
+        return sum(self.made[name].notes["seconds"] for name in names if name in self.made)
 
 
 def pretraining_stages(recipe: ResolvedRecipe) -> list[ResolvedStage]:

@@ -1,10 +1,33 @@
-"""A run that is cancelled on Prefect's page while a stage trains."""
+"""A run that is interrupted, or cancelled on Prefect's page, while a stage trains."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from uuid import UUID
+
+from fourstage.errors import Interrupted
+from fourstage.terminal import say
+
+
+@contextmanager
+def dying_of_signals() -> Iterator[None]:
+    """Kill this process with the signal that interrupted training, now that it has a checkpoint.
+
+    Prefect must see the signal itself: after an exception, the run would be Failed instead of
+    Crashed or Cancelled, and retries would apply.
+    """
+    try:
+        yield
+    except Interrupted as interruption:
+        if interruption.signal_number:
+            say(str(interruption))
+            announce_cancellation()
+            os.kill(os.getpid(), interruption.signal_number)
+            signal.pause()
+        raise
 
 
 def announce_cancellation() -> None:

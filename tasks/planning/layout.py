@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
-from fourstage.recipe.starts import ENTITIES
+from fourstage.recipe.starts import (
+    EMBEDDINGS,
+    ENTITIES,
+    VECTORS_BY,
+    families_of_vectors,
+    table_width,
+)
 from models.catalogue import (
     TEACHER,
     TRIGRAM_SHARE,
@@ -54,6 +60,7 @@ from tasks.store.step_names import (
     stage_step,
     tokenizer_step,
     tokens_step,
+    vectors_step,
     whole_step,
     wide_step,
     word_in_context_step,
@@ -69,6 +76,9 @@ if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer
 
 HELDOUT_SHARE = 0.02  # share of a corpus's documents for held-out loss
+# Tokens that word vectors are learned from, at most, and for each that their stage reads: a tenth
+# of its time or less. Four times as many made them no better (docs/results.md).
+VECTOR_TOKENS, VECTOR_SHARE = 3_000_000, 3
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,15 @@ def stage_settings(stage: ResolvedStage) -> dict[str, Any]:
         **_starts(stage),
         **arithmetic(stage.precision),
     }
+
+
+def _tokens_of_vectors(stage: ResolvedStage) -> int:
+    """Tokens that a stage's word vectors are learned from."""
+    units = {"tokens": 1.0, "steps": stage.tokens_a_step}
+    if stage.budget.unit not in units:
+        return VECTOR_TOKENS
+    own = stage.budget.amount * units[stage.budget.unit]
+    return min(VECTOR_TOKENS, max(1, round(VECTOR_SHARE * own)))
 
 
 def _teachers(stage: ResolvedStage) -> dict[str, Any]:
@@ -510,6 +529,9 @@ class Layout:
             for part, said in stage.starts_from.items()
             if stage_step(said) in self._steps
         }
+        learned = stage.starts_from.get(EMBEDDINGS, "")
+        if f"start of {EMBEDDINGS}" not in inputs and learned in families_of_vectors(self.folders):
+            inputs[f"start of {EMBEDDINGS}"] = self._vectors(stage, learned)
         for name in read:
             tokens = tokens_step(name)
             both = {tokens: tokens, contract_step(name): contract_step(tokens)}
@@ -544,6 +566,33 @@ class Layout:
                 self._scheme_of(TOKENIZER),
                 file_of("heads", stage.head, self.folders),
                 *self._answers(),
+            ),
+            given={"folders": self.folders},
+        )
+
+    def _vectors(self, stage: ResolvedStage, family: str) -> StepName:
+        """Add the word vectors that a stage's table of tokens starts from."""
+        objectives = literals("families", family, self.folders)[VECTORS_BY]
+        inputs = {"tokenizer": tokenizer_step(stage)}
+        for name in stage.corpora:
+            tokens = self._whole(tokens_step(name))
+            inputs |= {tokens_step(name): tokens, contract_step(name): contract_step(tokens)}
+        parts = [("families", family), *(("objectives", name) for name in objectives)]
+        return self._add(
+            vectors_step(stage.name),
+            "vectors",
+            {
+                "family": family,
+                "network": {"hidden_dim": table_width(stage.network)},
+                "objectives": objectives,
+                "corpora": {n: round(share, 9) for n, share in sorted(stage.corpora.items())},
+                "tokens": _tokens_of_vectors(stage),
+                "seed": stage.seed,
+            },
+            inputs,
+            parts=(
+                self._scheme_of(tokenizer_step(stage)),
+                *(file_of(kind, name, self.folders) for kind, name in parts),
             ),
             given={"folders": self.folders},
         )

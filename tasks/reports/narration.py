@@ -42,6 +42,7 @@ DOING = {
     "tokens": "tokenising",
     "rows": "tokenising",
     "wide": "counting n-grams",
+    "vectors": "learning word vectors",
     "stage": "training",
     "measurement": "measuring",
     "package": "packing the model",
@@ -311,6 +312,11 @@ def _result(artifact: Artifact) -> str:
             of = f", {facts['labels']} labels" if facts["labels"] else ""
             of += ", how alike two texts are" if facts.get("compared") else ""
             return f"{facts['ngrams']:,} n-grams of {facts['rows']:,} rows{of}"
+        case "vectors":
+            return (
+                f"{facts['vectors']:,} of {facts['width']} numbers by {notes['family']}, from"
+                f" {facts['tokens']:,} tokens"
+            )
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "probe":

@@ -41,6 +41,7 @@ from tasks.steps.compare_prototypes import compare_prototypes
 from tasks.steps.durable import perform
 from tasks.steps.evaluate_model import evaluate_model
 from tasks.steps.fit_baseline import fit_baseline
+from tasks.steps.learn_vectors import learn_vectors
 from tasks.steps.learn_wide import learn_wide
 from tasks.steps.map_attention import map_attention
 from tasks.steps.map_words import map_words
@@ -76,6 +77,7 @@ TASKS: Mapping[str, Task] = {
     "tokens": tokenize_corpus,
     "rows": tokenize_dataset,
     "wide": learn_wide,
+    "vectors": learn_vectors,
     "stage": train_stage,
     "measurement": measure_stage,
     "evaluation": evaluate_model,
@@ -138,8 +140,10 @@ class RecipeRun:
             return self.made[name]
         bound = self._bound(name)
         extra: dict[str, Any] = {}
-        if bound.step.kind == "wide":
+        if bound.step.kind in ("wide", "vectors"):
             self._raise_if_over(name, bound)
+        if bound.step.kind == "vectors":
+            extra = {"seconds_left": self.seconds_left}
         if bound.step.kind == "stage":
             if subject_of(name) in self.accepted and self._accept(name, bound):
                 return self.made[name]

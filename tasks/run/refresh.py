@@ -16,6 +16,7 @@ from tasks.run.recipe_run import RecipeRun
 from tasks.store.artifacts import GONE, Artifact, store
 from tasks.store.history import last_references
 from tasks.store.kept import QUARANTINED
+from tasks.store.model_facts import START
 from tasks.store.step_names import (
     STAGE_BEFORE,
     as_texts,
@@ -72,7 +73,9 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         return
     before = run.last[name]
     step = run.plan.steps[name]
-    inputs = dict(step.inputs) | {STAGE_BEFORE: last_step(name)}
+    # It goes on with its own weights, and needs none to start from.
+    inputs = {role: of for role, of in step.inputs.items() if not role.startswith(START)}
+    inputs[STAGE_BEFORE] = last_step(name)
     run.pin(last_step(name), before)
     smallest = stage.batch_size * stage.sequence_length
     new_tokens = all_tokens = 0

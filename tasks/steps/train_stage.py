@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourstage.digests import hash_file
-from fourstage.errors import Interrupted
-from fourstage.terminal import say
 from models.stage_format import HISTORY, METRICS, NETWORK
-from tasks.orchestration.cancellation import announce_cancellation
+from tasks.orchestration.cancellation import dying_of_signals
 from tasks.steps.durable import durable
 from tasks.steps.progress import StageListener
 from tasks.steps.same_weights import stage_of_same_weights, take_weights
@@ -57,17 +53,12 @@ def _made(
     seconds_left: float | None,
     bytes_left: float | None,
 ) -> Findings:
-    try:
+    with dying_of_signals():
         outcome = (
             _taken_over(step, folder)
             if has_start(step.step)
             else _trained(training_job(step, seconds_left, bytes_left), folder, report)
         )
-    except Interrupted as interruption:
-        if interruption.signal_number:
-            say(str(interruption))
-            _die_of(interruption.signal_number)
-        raise
     return told(step.step.given["stage"], outcome, folder)
 
 
@@ -115,14 +106,3 @@ def _taken_over(step: Bound, folder: Path) -> Outcome:
     (folder / HISTORY).write_text("[]\n", "utf-8")
     (folder / METRICS).write_text("{}\n", "utf-8")
     return Outcome(0, 0, 0.0, 0.0, {}, {})
-
-
-def _die_of(signal_number: int) -> None:
-    """Kill this process with the signal, now that the checkpoint is written.
-
-    Prefect must see the signal itself: after an exception, the run would be Failed instead of
-    Crashed or Cancelled, and retries would apply.
-    """
-    announce_cancellation()
-    os.kill(os.getpid(), signal_number)
-    signal.pause()

@@ -132,7 +132,9 @@ class Ancestry:
         return [
             self.manifests[reference["key"]]
             for role, reference in self.artifact.inputs.items()
-            if role.startswith(("teacher of ", "start of ")) and reference["key"] in self.manifests
+            if role.startswith(("teacher of ", "start of "))
+            and reference["kind"] == "stage"
+            and reference["key"] in self.manifests
         ]
 
     def read_by(self, child: Manifest, *kinds: str) -> list[Manifest]:

@@ -53,7 +53,11 @@ class ModelFacts:
             for role, reference in stage.inputs.items():
                 if role.startswith(START):
                     parent = self.ancestry.manifests[reference["key"]]
-                    found[role.removeprefix(START)] = f"stage {parent.stage}"
+                    found[role.removeprefix(START)] = (
+                        f"stage {parent.stage}"
+                        if parent.kind == "stage"
+                        else f"vectors of {parent.settings['family']}, learned from the same text"
+                    )
         return found
 
     @property
@@ -66,7 +70,7 @@ class ModelFacts:
             waiting += [
                 self.ancestry.manifests[reference["key"]]
                 for role, reference in stage.inputs.items()
-                if role == STAGE_BEFORE or role.startswith(START)
+                if reference["kind"] == "stage" and (role == STAGE_BEFORE or role.startswith(START))
             ]
         return [each for key, each in self.ancestry.manifests.items() if key in keys]
 

@@ -84,6 +84,11 @@ def wide_step(source: str) -> StepName:
     return StepName(f"{WIDE} {source}")
 
 
+def vectors_step(stage: str) -> StepName:
+    """The word vectors that the table of tokens of a stage's network starts from."""
+    return StepName(f"vectors {stage}")
+
+
 def stage_step(stage: str) -> StepName:
     """A trained stage."""
     return StepName(f"stage {stage}")

@@ -37,6 +37,7 @@ VERSIONS = {
     "tokens": ("tensorflow-text", "tokenizers", "pyarrow"),
     "rows": ("tensorflow-text", "tokenizers", "pyarrow"),
     "wide": ("scikit-learn", "scipy", *TENSOR),
+    "vectors": TENSOR,
     "stage": TENSOR,
     "measurement": (*TENSOR, "scikit-learn"),
     "evaluation": (*TENSOR, "scikit-learn"),
@@ -84,6 +85,7 @@ CODE = {
     "tokens": TOKENISING,
     "rows": TOKENISING,
     "wide": ("tasks.steps.learn_wide", "models.inputs.wide_rows", "corpora.shards", LOADING),
+    "vectors": ("tasks.steps.learn_vectors", "models.vectors.training", "corpora.shards", LOADING),
     "stage": (
         "tasks.steps.training_job",
         "models.training.trainer",

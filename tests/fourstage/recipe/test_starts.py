@@ -96,6 +96,33 @@ def test_smoke_of_a_network_that_starts_from_word_vectors_can_be_planned(tmp_pat
     assert not resolve(load_recipe(tmp_path / "vectors.yaml", smoke=True)).stages[1].starts_from
 
 
+def test_a_table_starts_from_vectors_of_its_own_text_also_in_a_smoke_run(tmp_path: Path):
+    general = "{stage: general, corpora: {text: 1}, objectives: {masked_lm: {}}"
+    start = "starts_from: {embeddings: word2vec}"
+    written = VECTORS.replace(
+        "family: word2vec\nsize: {hidden_dim: 128}", "family: bert\nsize: tiny"
+    )
+    written = written.replace("family: bert, size: tiny, dataset", "dataset")
+    own = written.replace(
+        "{stage: general, corpora: {text: 1}, objectives: {skip_gram: {}}}", f"{general}, {start}}}"
+    )
+    file = tmp_path / "own.yaml"
+    file.write_text(own, encoding="utf-8")
+    for smoke in (False, True):
+        resolved = resolve(load_recipe(file, smoke=smoke))
+        assert resolved.stages[0].starts_from == {"embeddings": "word2vec"}
+        assert as_recipe(resolved)["stages"][0]["starts_from"] == {"embeddings": "word2vec"}
+    file.write_text(own.replace("word2vec", "word2vek"), encoding="utf-8")
+    assert "did you mean 'word2vec'? Known: word2vec. The folder of a finished" in fault(file)
+    file.write_text(
+        f"{written.replace('dataset: rows', f'{start}, dataset: rows')}".replace(
+            "  - {stage: general, corpora: {text: 1}, objectives: {skip_gram: {}}}\n", ""
+        ),
+        encoding="utf-8",
+    )
+    assert "embeddings: stage finetune reads no text to learn word2vec from" in fault(file)
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

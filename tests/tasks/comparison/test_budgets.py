@@ -7,7 +7,7 @@ from pathlib import Path
 from tasks.comparison.participants import SeedRun, pretraining_stages
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact
-from tasks.store.step_names import stage_step
+from tasks.store.step_names import stage_step, vectors_step
 
 
 def test_the_time_of_a_pre_training_is_that_of_its_updates_without_compiling(
@@ -30,3 +30,9 @@ def test_the_time_of_a_pre_training_is_that_of_its_updates_without_compiling(
         )
     }
     assert SeedRun(plan, 1, made).seconds_of_updates(stages) == 10.0 + 20.0 + 9.0
+    assert SeedRun(plan, 1, made).spent("seconds", stages) == 70.0 + 80.0 + 9.0
+    vectors = vectors_step("general")
+    notes = {"seconds": 5.0}
+    made[vectors] = Artifact("vectors", "", tmp_path, {}, {}, "", vectors, notes, {}, {}, "")
+    assert SeedRun(plan, 1, made).seconds_of_updates(stages) == 10.0 + 20.0 + 9.0 + 5.0
+    assert SeedRun(plan, 1, made).spent("seconds", stages) == 70.0 + 80.0 + 9.0 + 5.0

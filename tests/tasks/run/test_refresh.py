@@ -38,13 +38,12 @@ class Night(RecipeRun):
         return self.made[name]
 
 
-def night(recipe: Path, *overrides: str) -> Night:
-    """A run that goes on from the last one, up to the stage ``domain``."""
+def night(recipe: Path, *overrides: str, stage: int = 1) -> Night:
+    """A run that goes on from the last one, up to the stage ``domain``, its first or second."""
     run = Night(plan_recipe(str(recipe), overrides), cast(Tracking, None), "")
     keep_what_stays(run)
     run.make_all("corpus", "tokenizer", "tokens")
-    _, domain, *_ = run.plan.recipe.stages
-    go_on_with_new_text(run, domain)
+    go_on_with_new_text(run, run.plan.recipe.stages[stage])
     run.make("stage domain")
     remember(run.plan.recipe.name, run.made)
     return run
@@ -77,6 +76,22 @@ def test_a_corpus_with_hardly_any_new_text_is_read_whole_beside_another(home: Pa
     assert both.made["stage domain"].key != first.key
     inputs = both.plan.steps["stage domain"].inputs
     assert (inputs["tokens letters"], inputs["tokens notes"]) == ("tokens letters", "tokens notes")
+
+
+def test_a_stage_that_goes_on_starts_from_no_vectors(home: Path, tmp_path: Path):
+    project = Project(tmp_path / "project")
+    recipe = project.folder / "recipes" / "small.yaml"
+    start = "stages.domain.starts_from={embeddings: word2vec}"
+    alone = ("stages.general=", start, "family=bert", "stages.domain.objectives={masked_lm: {}}")
+    first = night(recipe, *alone, stage=0)
+    assert first.made["stage domain"].inputs["start of embeddings"]["kind"] == "vectors"
+    new = [document(number) for number in range(3000, 3200)]
+    project.lines("letters.jsonl", new, mode="a")
+    second = night(recipe, *alone, stage=0)
+    goes_on = second.made["stage domain"].inputs
+    assert goes_on["stage before"]["key"] == first.made["stage domain"].key
+    assert "start of embeddings" not in goes_on
+    assert "vectors domain" not in second.made
 
 
 def test_documents_that_were_quarantined_are_new_once_the_contract_lets_them_in(
