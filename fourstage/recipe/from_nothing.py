@@ -19,6 +19,7 @@ NETWORK: Mapping[str, float] = {
 VOCABULARY = 4000
 VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters
 MASK_RATE = 0.3
+VECTORS = "word2vec"  # what the table of tokens starts from
 SUMMARY = "mean"  # of a row's tokens, for heads; masked_lm does not train [CLS]
 BETA_2 = 0.98
 GENERAL_RATE, FINETUNE_RATE = 2.0e-3, 1.0e-3  # peak learning rates

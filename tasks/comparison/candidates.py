@@ -17,6 +17,7 @@ from fourstage.recipe.from_nothing import (
     NETWORK,
     SLOWER,
     SUMMARY,
+    VECTORS,
     phases,
     told_what_texts_share,
     vocabulary_size,
@@ -236,6 +237,8 @@ def _from_scratch(whole: ResolvedRecipe, source: Source) -> tuple[str, tuple[str
             f"{at}.optimizer={in_yaml({'adamw': adamw})}",
         ]
         if stage is before[0]:
+            if stage.kind != "task":  # rows may be too short to learn vectors from
+                settings.append(f"{at}.starts_from={in_yaml({'embeddings': VECTORS})}")
             settings.append(f"{at}.phases={in_yaml(phases(stage.sequence_length))}")
     adamw, at = {"peak_learning_rate": FINETUNE_RATE, "warmup": 0.1}, f"stages.{finetune.name}"
     settings.append(f"{at}.optimizer={in_yaml({'adamw': adamw})}")

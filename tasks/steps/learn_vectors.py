@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fourstage.errors import located
 from tasks.orchestration.cancellation import dying_of_signals
 from tasks.steps.durable import durable
 from tasks.steps.tokens import documents, load_tokenizer
@@ -44,7 +45,8 @@ def learn_vectors(step: Bound, folder: Path, seconds_left: float | None = None) 
         for name, share in settings["corpora"].items()
     }
     job = TrainingJob(stage, tokenizer, texts, folders=folders, deadline_seconds=seconds_left)
-    with dying_of_signals():
+    where = f"{step.step.name}: starts_from.embeddings"
+    with dying_of_signals(), located(where):
         outcome = train(job, folder)
     (folder / NOTES).mkdir()
     for name in (HISTORY, METRICS):

@@ -71,6 +71,7 @@ def test_the_network_reads_the_text_and_learns_the_labels(network, tmp_path, mon
     assert scratch.tokenizer.learn_from  # a vocabulary of its own
     read, adapted, labelled = scratch.stages
     assert read.phases[0].sequence_length == 16
+    assert [stage.starts_from for stage in scratch.stages] == [{"embeddings": "word2vec"}, {}, {}]
     rates = [stage.optimizer.settings["peak_learning_rate"] for stage in scratch.stages]
     assert rates == [GENERAL_RATE, GENERAL_RATE / 4, FINETUNE_RATE]
     assert read.corpora == domain.corpora

@@ -115,6 +115,8 @@ def test_files_of_ones_own_become_sources_and_a_recipe_for_the_minutes(
     assert load_source("my_text", [folder]).files == {"all": (texts,)}
     assert [stage.kind for stage in resolved.stages] == ["general", "domain", "task", "finetune"]
     assert resolved.limits["minutes"] == 60
+    starts = [stage.starts_from for stage in resolved.stages]
+    assert starts == [{"embeddings": "word2vec"}, {}, {}, {}]
     assert resolved.stages[1].budget.amount < 80_000  # 20 passes, whatever the minutes
     shorter = _new(tmp_path / "short", "--corpus", texts, "--rows", rows, "--minutes", "2")
     assert "such a network needs 1,000,000" in capsys.readouterr().out
@@ -224,6 +226,7 @@ def test_texts_that_are_to_be_written_get_a_network_that_writes(
     general, finetune = _resolved(more, monkeypatch).stages
     assert (general.kind, set(general.corpora)) == ("general", {"my_text"})
     assert set(general.objectives) == {"text_infilling"}
+    assert not general.starts_from
     assert general.phases[0].sequence_length == 128 < finetune.phases[0].sequence_length
 
 
