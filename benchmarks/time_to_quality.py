@@ -164,6 +164,8 @@ class Bench:
         places = {kind: home / "store" / "stage" / stages[kind]["key"] for kind in stages}
         manifests = {kind: manifest(place) for kind, place in places.items()}
         before = [stages[kind] for kind in ("general", "task")]
+        key = manifests["general"]["inputs"]["start of embeddings"]["key"]
+        vectors = manifest(home / "store" / "vectors" / key)["notes"]["seconds"]
         tokens = sum(stage["tokens"] for stage in before)
         timed = sum(stage["tokens"] / (stage["tokens_per_second"] or math.inf) for stage in before)
         selected = manifests["finetune"]["notes"]["metrics"]["selection"]
@@ -177,7 +179,8 @@ class Bench:
             "dev": selected["value"],
             "metric": selected["metric"],
             "tokens": tokens,
-            "seconds": sum(wall_seconds(home, manifests[kind]) for kind in ("general", "task")),
+            "seconds": vectors
+            + sum(wall_seconds(home, manifests[kind]) for kind in ("general", "task")),
             "speed": tokens / timed if timed else 0.0,
             "size": {theirs: recipe["size"][ours] for theirs, ours in SIZE.items()},
             "finetune": recipe["stages"][-1]["optimizer"]["adamw"],

@@ -22,11 +22,16 @@ def dying_of_signals() -> Iterator[None]:
     try:
         yield
     except Interrupted as interruption:
-        if interruption.signal_number:
-            say(str(interruption))
-            announce_cancellation()
-            os.kill(os.getpid(), interruption.signal_number)
-            signal.pause()
+        number = interruption.signal_number
+        if not number:
+            raise
+        say(str(interruption))
+        if signal.getsignal(number) == signal.SIG_IGN:
+            # An earlier signal was obeyed, but its exception got lost in a library's callback.
+            raise KeyboardInterrupt from interruption
+        announce_cancellation()
+        os.kill(os.getpid(), number)
+        signal.pause()
         raise
 
 
