@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from tasks.planning.layout import Plan
+from tasks.planning.plan import plan_recipe
 from tasks.tracking.connection import Tracking, connect
 from tests.tasks.lifecycle import Lifecycle, make_saved_model
 
@@ -20,6 +25,26 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(tmp_path)
     return folder
+
+
+@pytest.fixture(scope="module")
+def at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One home for all tests of a file, whose recipes share their text."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FOURSTAGE_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[..., Plan]:
+    """Plans a recipe as a smoke run, or as it is."""
+
+    def plan(recipe: dict[str, Any], *overrides: str, smoke: bool = True) -> Plan:
+        file = tmp_path / f"{recipe['name']}.yaml"
+        file.write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
+        return plan_recipe(str(file), overrides, smoke)
+
+    return plan
 
 
 @pytest.fixture

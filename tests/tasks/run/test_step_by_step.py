@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from pyarrow import parquet
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -22,24 +20,6 @@ from tests.flows import test_few_shot, test_generation, test_mixture
 from tests.tasks.step_by_step import made_here
 
 pytestmark = pytest.mark.usefixtures("at_home")
-
-
-@pytest.fixture(scope="module")
-def at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One home for all recipes, so that they share their text."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("FOURSTAGE_HOME", str(tmp_path_factory.mktemp("home")))
-        yield
-
-
-@pytest.fixture
-def planned(tmp_path: Path) -> Callable[..., Plan]:
-    def plan(recipe: dict[str, Any], *overrides: str, smoke: bool = True) -> Plan:
-        file = tmp_path / f"{recipe['name']}.yaml"
-        file.write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
-        return plan_recipe(str(file), overrides, smoke)
-
-    return plan
 
 
 def test_rows_are_answered_from_prompts(planned: Callable[..., Plan]):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
+from fourstage.errors import Interrupted, RecipeError
 from fourstage.recipe.starts import VECTORS_BY
 from models.catalogue import literals
 from models.stage_format import NETWORK
 from tasks.planning.layout import VECTOR_TOKENS, Plan
-from tasks.planning.plan import plan_recipe
+from tasks.steps.learn_vectors import learn_vectors
+from tasks.store.steps import Bound, bind
 from tests.tasks.step_by_step import made_here
 
 GENERAL: dict[str, Any] = {
@@ -24,28 +25,12 @@ GENERAL: dict[str, Any] = {
     "budget": {"steps": 2},
     "starts_from": {"embeddings": "word2vec"},
 }
+pytestmark = pytest.mark.usefixtures("at_home")
 ALONE = {"name": "alone", "family": "bert", "size": "tiny", "stages": [GENERAL]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("FOURSTAGE_HOME", str(tmp_path_factory.mktemp("home")))
-        yield
-
-
-@pytest.fixture
-def planned(tmp_path: Path) -> Callable[..., Plan]:
-    def plan(recipe: dict[str, Any], *overrides: str) -> Plan:
-        file = tmp_path / f"{recipe['name']}.yaml"
-        file.write_text(yaml.safe_dump(recipe), "utf-8")
-        return plan_recipe(str(file), overrides)
-
-    return plan
-
-
 def test_it_is_a_stage_of_word_vectors_before_it(planned: Callable[..., Plan]):
-    plan = planned(ALONE)
+    plan = planned(ALONE, smoke=False)
     step = plan.steps["vectors general"]
     vectors = {
         **GENERAL,
@@ -57,12 +42,12 @@ def test_it_is_a_stage_of_word_vectors_before_it(planned: Callable[..., Plan]):
     }
     del vectors["starts_from"]
     network = {"family": "bert", "size": "tiny", "starts_from": {"embeddings": "vectors"}}
-    written = planned({**ALONE, "stages": [vectors, GENERAL | network]})
+    written = planned({**ALONE, "stages": [vectors, GENERAL | network]}, smoke=False)
     one, other = made_here(plan), made_here(written)
     for mine, theirs in (("vectors general", "stage vectors"), ("stage general", "stage general")):
         assert one[mine].path(NETWORK).read_bytes() == other[theirs].path(NETWORK).read_bytes()
     assert one["vectors general"].facts["width"] == 128
-    plain = made_here(planned(ALONE, "stages.general.starts_from="))["stage general"]
+    plain = made_here(planned(ALONE, "stages.general.starts_from=", smoke=False))["stage general"]
     assert plain.path(NETWORK).read_bytes() != one["stage general"].path(NETWORK).read_bytes()
 
 
@@ -78,12 +63,12 @@ def test_it_is_a_stage_of_word_vectors_before_it(planned: Callable[..., Plan]):
 def test_it_reads_a_few_times_its_stages_tokens(
     planned: Callable[..., Plan], settings: list[str], expected: int
 ):
-    plan = planned(ALONE, *(f"stages.general.{each}" for each in settings))
+    plan = planned(ALONE, *(f"stages.general.{each}" for each in settings), smoke=False)
     assert plan.steps["vectors general"].settings["tokens"] == expected
 
 
 def test_vectors_are_as_wide_as_the_table(planned: Callable[..., Plan]):
-    plan = planned(ALONE | {"family": "albert"})
+    plan = planned(ALONE | {"family": "albert"}, smoke=False)
     assert plan.recipe.stages[0].network["hidden_dim"] == 128
     assert plan.steps["vectors general"].settings["network"] == {"hidden_dim": 64}
     assert plan.steps["stage general"].inputs["start of embeddings"] == "vectors general"
@@ -92,6 +77,27 @@ def test_vectors_are_as_wide_as_the_table(planned: Callable[..., Plan]):
 def test_an_earlier_stage_of_that_name_comes_first(planned: Callable[..., Plan]):
     named = {**GENERAL, "name": "word2vec"}
     del named["starts_from"]
-    plan = planned({**ALONE, "stages": [named, GENERAL | {"family": "bert", "size": "tiny"}]})
+    plan = planned(
+        {**ALONE, "stages": [named, GENERAL | {"family": "bert", "size": "tiny"}]}, smoke=False
+    )
     assert plan.steps["stage general"].inputs["start of embeddings"] == "stage word2vec"
     assert not plan.of_kind("vectors")
+
+
+def test_text_too_short_for_a_window_and_a_deadline_are_told(planned: Callable[..., Plan]):
+    plan = planned(ALONE, smoke=False)
+    made = made_here(plan)
+    step = plan.steps["vectors general"]
+    wide = replace(
+        step, settings={**step.settings, "objectives": {"skip_gram": {"window": 100_000}}}
+    )
+    bound = bind(wide, made)
+    assert isinstance(bound, Bound)
+    said = "vectors general: starts_from.embeddings: objectives.skip_gram.window: 100000 words"
+    with pytest.raises(RecipeError, match=said):
+        learn_vectors.fn(bound)
+    later = bind(replace(step, settings={**step.settings, "seed": 2}), made)
+    assert isinstance(later, Bound)
+    with pytest.raises(Interrupted, match="stopped by the deadline"):
+        learn_vectors.fn(later, seconds_left=0.0)
+    assert learn_vectors.fn(later)["key"] == later.key  # and goes on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,9 @@ from tasks.store.steps import Bound, bind
 from tests.flows import test_generation
 from tests.tasks.step_by_step import made_here
 
+pytestmark = pytest.mark.usefixtures("at_home")
 HEAD = "stages.finetune.head.sequence_to_sequence"
 FINETUNE = "stage finetune"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("FOURSTAGE_HOME", str(tmp_path_factory.mktemp("home")))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +40,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Plan]:
 
 
 @pytest.fixture(scope="module")
-def made(planned: Callable[..., Plan]) -> dict[str, Artifact]:
+def made(at_home: None, planned: Callable[..., Plan]) -> dict[str, Artifact]:
     return made_here(planned())
 
 
