@@ -63,6 +63,7 @@ OUTCOMES = {
     "refuse": "not promoted",
     "wait": "waits for somebody's approval",
 }
+LONGEST = 100  # columns before the second of two; a longer text moves only its own line
 # Keeps paths and commands in one piece, so they can be copied.
 UNBROKEN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 
@@ -85,7 +86,7 @@ def _tell_pairs(*pairs: tuple[str, str]) -> None:
     needed = left_width + 2 + max(width(right) for _, right in pairs)
     if not at_terminal() or needed <= columns():
         for left, right in pairs:
-            say(f"{padded(left, left_width)}  {right}".rstrip())
+            say(f"{padded(left, min(left_width, LONGEST))}  {right}".rstrip())
         return
     for left, right in pairs:
         say(left.rstrip())
