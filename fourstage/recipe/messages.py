@@ -63,7 +63,19 @@ def faults_of(
         where: The file or option that each path came from; the empty path is the recipe's own file.
         spellings: The original words that YAML read as true or false.
     """
-    return [_fault(details, value, where, spellings) for details in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    return [
+        _fault(details, value, where, spellings)
+        for details in found
+        # Pydantic counts the valid entries only: with a faulty one a list is "too short", too.
+        if details["type"] != "too_short" or not any(_inside(other, details) for other in found)
+    ]
+
+
+def _inside(details: ErrorDetails, of: ErrorDetails) -> bool:
+    """Whether a fault is of something in the other one's value."""
+    inner, outer = details["loc"], of["loc"]
+    return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def source_of(path: Path, where: Mapping[Path, str]) -> str:

@@ -237,6 +237,15 @@ def test_all_faults_are_said_at_once(write):
     assert {line.split("'")[1] for line in said} == {"masked_ml", "x", "nonsense"}
 
 
+def test_a_faulty_entry_of_a_list_is_one_fault_and_the_list_is_none(write):
+    text = edited("budget: {steps: 10}", "budget: {steps: 10}\n    phases: [{batch_size: 8}]")
+    said = fault(write(text)).splitlines()
+    assert said == [
+        f"x.yaml: stages[0].phases[0]: the key {key!r} is missing"
+        for key in ("sequence_length", "share")
+    ]
+
+
 @pytest.mark.parametrize("family", ["../catalogue", "__init__", "os", "catalogue", "bert.Bert"])
 def test_a_family_is_looked_up_and_never_made_into_a_path(write, family):
     assert "is not a family" in fault(write(edited("family: bert", f"family: {family}")))
