@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def hash_file(path: Path) -> str:
 
 
 class DigestCache:
-    """A cache of file digests by path, size, times and inode.
+    """A cache of digests, of files by path, size, times and inode.
 
     Args:
         path: The JSON lines file that stores them; a torn line costs one digest and nothing else.
@@ -57,15 +58,18 @@ class DigestCache:
     def of(self, path: Path) -> str:
         """The digest of the file's current content."""
         stat = path.stat()
-        name = str(path)
         # The change time, too: copies and archives can reset the modification time.
         state = f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_ctime_ns}-{stat.st_ino}"
+        return self.remembered(str(path), state, lambda: hash_file(path))
+
+    def remembered(self, name: str, state: str, compute: Callable[[], str]) -> str:
+        """The digest of what has this name: the one known if the state is still the same."""
         known = self._known.get(name)
         if known and known[0] == state:
             return known[1]
-        value = hash_file(path)
+        value = compute()
         self._known[name] = (state, value)
-        # If the cache cannot be written, as in somebody else's home, the file is read again next
+        # If the cache cannot be written, as in somebody else's home, it is computed again next
         # time.
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)

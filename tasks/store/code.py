@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -64,6 +65,16 @@ def closure_digest(*starts: Path) -> str:
             for place, said in reached.items()
         }
     return digest(sorted(set(known.values())))
+
+
+@cache
+def project_digest() -> str:
+    """sha256 of all code that a closure can reach; of Python too, which writes the syntax trees."""
+    state = hashlib.sha256(sys.version.encode())
+    for room in OURS:
+        for path in sorted((REPOSITORY / room).rglob("*.py")):
+            state.update(f"\0{path.relative_to(REPOSITORY)}\0".encode() + path.read_bytes())
+    return state.hexdigest()
 
 
 def closure(*starts: Path) -> set[Place]:

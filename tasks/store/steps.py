@@ -16,11 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fourstage.digests import digest
+from fourstage.digests import DigestCache, digest
 from fourstage.errors import listed
+from fourstage.settings import REPOSITORY, home
 from models.evaluation.rivals import KINDS as RIVALS
 from tasks.store.artifacts import Artifact, Input, Missing, Store
-from tasks.store.code import closure_digest, module_file
+from tasks.store.code import closure_digest, module_file, project_digest
 from tasks.store.step_names import WIDE, StepName
 
 WAITS = "waits for "  # prefix of the reason of a step whose inputs have to be made first
@@ -376,8 +377,18 @@ def made_by_other_code(bound: Bound, store: Store) -> Artifact | None:
 
 
 def code_digest(kind: str, parts: Sequence[Path] = ()) -> str:
-    """Digest of the code that makes artifacts of a kind, including the recipe's parts."""
-    return closure_digest(*(module_file(name) for name in CODE[kind]), *parts)
+    """Digest of the code that makes artifacts of a kind, including the recipe's parts.
+
+    It is kept in the home until any file of the code changes: parsing the files that a recipe's
+    steps reach takes a second or two, reading all files a twentieth of one.
+    """
+    starts = (*(module_file(name) for name in CODE[kind]), *parts)
+    name = " ".join(str(path.relative_to(REPOSITORY)) for path in starts)
+    known = _code_digests(home() / "code-digests.jsonl")
+    return known.remembered(name, project_digest(), lambda: closure_digest(*starts))
+
+
+_code_digests = cache(DigestCache)
 
 
 @cache

@@ -240,6 +240,44 @@ def test_a_step_of_every_kind_has_code():
     assert all(len(digest) == 64 for digest in digests.values())
 
 
+def test_a_digest_is_kept_in_the_home_until_any_code_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    computed = []
+
+    def closure_digest(*starts: Path) -> str:
+        computed.append(starts)
+        return code.closure_digest(*starts)
+
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
+    monkeypatch.setattr(steps, "closure_digest", closure_digest)
+    first = steps.code_digest("tokens")
+    steps._code_digests.cache_clear()  # as a new process
+    assert steps.code_digest("tokens") == first
+    assert len(computed) == 1
+    assert steps.code_digest("vectors") != first
+    assert len(computed) == 2
+    monkeypatch.setattr(steps, "project_digest", lambda: "of other code")
+    assert steps.code_digest("tokens") == first
+    assert len(computed) == 3
+    steps._code_digests.cache_clear()
+
+
+def test_all_code_that_a_closure_can_reach_is_in_the_digest_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(code, "REPOSITORY", tmp_path)
+    path = tmp_path / "models" / "layers" / "dense.py"
+    path.parent.mkdir(parents=True)
+    found = set()
+    for text in ("a = 1", "a = 2"):
+        path.write_text(text, encoding="utf-8")
+        found.add(code.project_digest.__wrapped__())
+    path.rename(path.with_name("sparse.py"))
+    found.add(code.project_digest.__wrapped__())
+    assert len(found) == 3
+
+
 def test_a_reader_is_part_of_the_corpora_it_reads(tmp_path: Path):
     from corpora.readers import reader_files
     from data_contracts.sources import Source
@@ -310,8 +348,10 @@ DECIDES_NOTHING = ("report.", "answer_counts.", "picture_counts.", "verdict.ids_
 def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
     project = Project(tmp_path / "own")
     general, _, _, finetune = stages(
-        general={"objectives": {"masked_lm": {}, "next_sentence": {}}, "budget": {"steps": 2}}
+        general={"objectives": {"masked_lm": {}, "next_sentence": {}}, "budget": {"steps": 2}},
+        finetune={"head": {"sequence_classification": {"wide": True}}},
     )
+    started = {**general, "starts_from": {"embeddings": "word2vec"}}
     few = {"rows": {"ways": [2], "shots": [1], "episodes": 2}}
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}, "prototypes": few}
     looks = {"attention": {"texts": ["baba"], "rows": 1}}
@@ -339,7 +379,7 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
                 promote=None,
             )
         ),
-        project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate | looks)),
+        project.recipe(recipe("two", stages=[started, finetune], evaluate=evaluate | looks)),
         project.recipe(
             recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots}, promote=None)
         ),
