@@ -167,7 +167,6 @@ def _export(
     entities: Mapping[str, int] | None,
     folders: Sequence[Path],
 ) -> None:
-    import keras
     import tensorflow as tf
 
     tokenizer = load_tokenizer(tokenizer_folder)
@@ -284,29 +283,32 @@ def _export(
     def read_after(texts: Any, words: Any) -> dict[str, Any]:
         return predictions(framed_words(tokenizer, module, texts, words, length))
 
-    archive: Any = keras.export.ExportArchive()
-    archive.track(stage.under_head)
-    archive.track(scorer)
-    archive.track(module)
+    saved = _saved(stage.under_head, scorer, module)
+
+    def endpoint(name: str, function: Any, signature: Sequence[Any]) -> None:
+        setattr(saved, name, tf.function(function, signature, autograph=False))
+        signatures[name] = getattr(saved, name)
+
+    signatures: dict[str, Any] = {}
     text = tf.TensorSpec([None], tf.string)
     words = tf.TensorSpec([None, None], tf.string)
     if settings["reads_words"]:
-        archive.add_endpoint("count", count, input_signature=[text])
+        endpoint("count", count, [text])
         if pairs:
-            archive.add_endpoint("read", read_after, input_signature=[text, words])
+            endpoint("read", read_after, [text, words])
         else:
-            archive.add_endpoint("read", read, input_signature=[words])
+            endpoint("read", read, [words])
     elif settings["answers"] == "text":
-        archive.add_endpoint("frame", frame, input_signature=[text] * (1 + pairs))
+        endpoint("frame", frame, [text] * (1 + pairs))
         reading = head.reading(stage.under_head, scorer)
         settings["begin"] = reading.begin
         for name, signature in reading.signatures(head.generation.beams).items():
-            archive.add_endpoint(name, getattr(reading, name), input_signature=signature)
+            endpoint(name, getattr(reading, name), signature)
     elif settings["answers"] == "choice":
-        archive.add_endpoint("score", score, input_signature=[text, text])
+        endpoint("score", score, [text, text])
     elif settings["embeds"]:
-        archive.add_endpoint("embed", embed, input_signature=[text])
-        archive.add_endpoint("serve", serve_embedded, input_signature=[text, text])
+        endpoint("embed", embed, [text])
+        endpoint("serve", serve_embedded, [text, text])
     elif most_regions:
         seen = [
             tf.TensorSpec([None, None, stage.network.region_dim], tf.float32),
@@ -314,16 +316,17 @@ def _export(
             tf.TensorSpec([None, None], tf.int32),
         ]
         signature = [*[text] * (1 + pairs), *seen]
-        archive.add_endpoint("serve", serve_seen, input_signature=signature)
+        endpoint("serve", serve_seen, signature)
     elif entities is not None:
         named = tf.TensorSpec([None, None], tf.int32)
         signature = [*[text] * (1 + pairs), *[named] * (1 + pairs)]
-        archive.add_endpoint("place", place, input_signature=[text])
-        archive.add_endpoint("serve", serve_named, input_signature=signature)
+        endpoint("place", place, [text])
+        endpoint("serve", serve_named, signature)
     elif pairs:
-        archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
+        endpoint("serve", serve_pair, [text, text])
     else:
-        archive.add_endpoint("serve", serve, input_signature=[text])
+        endpoint("serve", serve, [text])
+    signatures["serving_default"] = next(iter(signatures.values()))
     out.mkdir(parents=True, exist_ok=True)
     part = out / f".{SAVED_MODEL}.part"
     shutil.rmtree(part, ignore_errors=True)
@@ -332,7 +335,7 @@ def _export(
         # that it would bring along keep every model that a process writes or loads, for good.
         without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         with forgetting_gradients():
-            archive.write_out(str(part), options=without, verbose=False)
+            tf.saved_model.save(saved, str(part), signatures, options=without)
     except tf.errors.OpError as error:
         # A full disk raises ResourceExhausted, too large a file OutOfRange, with long messages.
         raise OSError(errno.ENOSPC, f"TensorFlow: {type(error).__name__}") from error
@@ -344,6 +347,25 @@ def _export(
         (out / ENTITIES).write_text(written + "\n", "utf-8")
     shutil.rmtree(out / SAVED_MODEL, ignore_errors=True)
     os.replace(part, out / SAVED_MODEL)
+
+
+def _saved(network: Any, scorer: Any, module: Any) -> Any:
+    """The object that is saved, still without functions: the variables and tables they will read.
+
+    `keras.export.ExportArchive` would trace every function twice and write every variable twice.
+    """
+    import tensorflow as tf
+    from tensorflow.saved_model.experimental import TrackableResource
+
+    saved: Any = tf.Module()
+    saved.weights = [variable.value for part in (network, scorer) for variable in part.variables]
+    saved.tables = [
+        found
+        for part in (network, scorer, module)
+        for found in tf.train.TrackableView(part).descendants()
+        if isinstance(found, TrackableResource)
+    ]
+    return saved
 
 
 def framed(

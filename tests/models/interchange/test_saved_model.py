@@ -29,6 +29,7 @@ from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
 from models.training.stage import Budget
+from models.training.trained_stage import load_stage
 from tests.models.clean_process import CleanProcess
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 from tests.untraced import untraced
@@ -98,6 +99,18 @@ def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict
     expected = predict(stage / "stage", made, Texts(*columns, made=made))
     expected = [list(answer.details.values()) for answer in expected]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_package_holds_every_weight_once(stage: Path):
+    import tensorflow as tf
+
+    loaded = load_stage(stage / "stage", load_tokenizer(stage / "tokenizer"), precision="float32")
+    (name,) = loaded.config["head"]
+    parts = loaded.under_head, loaded.scorer(name, loaded.objective(name))
+    held = {id(variable): variable for part in parts for variable in part.variables}
+    kept = tf.train.list_variables(str(stage / "package" / SAVED_MODEL / "variables" / "variables"))
+    shapes = [shape for name, shape in kept if name.endswith("VARIABLE_VALUE")]
+    assert sorted(shapes) == sorted(list(variable.shape) for variable in held.values())
 
 
 def test_label_names_lie_beside_the_model(stage):
