@@ -44,7 +44,9 @@ def evaluate(
     smoke: bool = False,
     run: Handed[RecipeRun] = None,
 ) -> dict:
-    """Score the fine-tuned model next to the cheap baseline, by slice, with latency and size.
+    """Score the fine-tuned model next to the cheap baseline, by slice.
+
+    A recipe with `promote` has its model packed, and the package's latency and size are measured.
 
     If the recipe has probes, the network before fine-tuning is scored on them, too, as it is on
     rows that it answers from examples in its prompt, on classes of which it

@@ -654,7 +654,7 @@ class Layout:
         made = {"stage": stage_step(stage.name), "tokenizer": TOKENIZER}
         parts = self._parts(stage)
         beside: dict[str, StepName] = {}
-        if self._can_be_served():
+        if self.recipe.model and self._can_be_served():
             asked: dict[str, Any] = {"pairs": has_pairs(self.sources[stage.dataset])}
             if most := self._most_regions(stage):
                 asked["most_regions"] = most

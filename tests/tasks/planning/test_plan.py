@@ -18,6 +18,7 @@ from tasks.store.step_names import PROBED
 from tasks.store.steps import bind
 from tests.flows.own_project import FIELDS, Project, recipe, row, stages
 
+PROMOTED = "promote={model: some-model, require: {}}"
 TAUGHT = {
     "name": "student",
     "family": "distilbert",
@@ -301,7 +302,7 @@ def test_rows_of_a_mixture_do_not_repeat_what_the_stage_is_evaluated_on(mixed: P
     assert mixed.steps["dataset beside"].settings["overlap"] == "drop_from_train"
     assert mixed.steps["contract beside"].settings["parameters"] == {"overlap_free": 1.0}
     # What counts afterwards are the rows of the stage's own dataset.
-    for name in ("evaluation", "measurement finetune", "package"):
+    for name in ("evaluation", "measurement finetune"):
         assert "tokens beside" not in mixed.steps[name].inputs
     assert mixed.steps["evaluation"].inputs["rows"] == "tokens smoke_text"
 
@@ -421,13 +422,13 @@ def test_a_network_that_sees_reads_regions_of_the_datasets_width():
 
 def test_a_model_that_sees_is_packaged_unless_it_needs_a_detector(project: Project):
     most = {
-        name: plan_recipe("tasks/nlvr", [f"family={name}", "size=tiny"], smoke=True)
+        name: plan_recipe("tasks/nlvr", [f"family={name}", "size=tiny", PROMOTED], smoke=True)
         .steps["package"]
         .settings.get("most_regions")
         for name in ("lxmert", "bert")
     }
     assert most == {"lxmert": 36, "bert": None}
-    resolve_recipe("tasks/nlvr", ["promote.model=seeing"])
+    resolve_recipe("tasks/nlvr", [PROMOTED])
     project.source(
         "detected",
         files={split: f"data/{split}.jsonl" for split in ("train", "test")},
@@ -473,7 +474,7 @@ def test_a_word_in_context_needs_marked_words_and_two_labels_of_these_names(proj
 
 
 def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
-    plan = plan_recipe("papers/ernie-tsinghua", smoke=True)
+    plan = plan_recipe("papers/ernie-tsinghua", [PROMOTED], smoke=True)
     graph, text = plan.steps["stage graph"], plan.steps["stage text"]
     assert graph.inputs["tokenizer"] == "tokenizer graph"
     assert text.inputs["tokenizer"] == "tokenizer"
@@ -493,8 +494,16 @@ def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
     assert package.settings["entities"] == words.settings["entities"]
     assert package.given["entities"] == words.given["entities"]
     other = ["tokenizer={scheme: unigram, vocabulary_size: 30522, lowercase: false}"]
-    alone = plan_recipe("papers/ernie-tsinghua", other, smoke=True)
-    assert "package" not in alone.steps, "that graph does not say where tokens lie"
+    with pytest.raises(RecipeError, match="unigram, whose graph doesn't say where tokens lie"):
+        plan_recipe("papers/ernie-tsinghua", [*other, PROMOTED], smoke=True)
+
+
+def test_only_a_model_that_is_to_be_registered_is_packed():
+    alone = plan_recipe("papers/bert", smoke=True).steps
+    promoted = plan_recipe("papers/bert", [PROMOTED], smoke=True).steps
+    assert set(promoted) - set(alone) == {"package"}
+    assert "package" in promoted["evaluation"].inputs
+    assert alone["stage finetune"].settings == promoted["stage finetune"].settings
 
 
 def test_a_segmenter_and_its_dictionary_are_in_the_key_of_a_vocabulary(project: Project):
