@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fourstage.digests import DigestCache, digest
+from fourstage.digests import DigestCache, digest, hash_file
 from fourstage.errors import listed
-from fourstage.settings import REPOSITORY, home
+from fourstage.settings import home
 from models.evaluation.rivals import KINDS as RIVALS
 from tasks.store.artifacts import Artifact, Input, Missing, Store
 from tasks.store.code import closure_digest, module_file, project_digest
@@ -383,9 +383,10 @@ def code_digest(kind: str, parts: Sequence[Path] = ()) -> str:
     steps reach takes a second or two, reading all files a twentieth of one.
     """
     starts = (*(module_file(name) for name in CODE[kind]), *parts)
-    name = " ".join(str(path.relative_to(REPOSITORY)) for path in starts)
+    # A project's own parts lie outside this code.
+    state = digest([project_digest(), *map(hash_file, parts)])
     known = _code_digests(home() / "code-digests.jsonl")
-    return known.remembered(name, project_digest(), lambda: closure_digest(*starts))
+    return known.remembered(" ".join(map(str, starts)), state, lambda: closure_digest(*starts))
 
 
 _code_digests = cache(DigestCache)

@@ -263,6 +263,17 @@ def test_a_digest_is_kept_in_the_home_until_any_code_changes(
     steps._code_digests.cache_clear()
 
 
+def test_a_part_of_a_project_is_in_the_digest_wherever_it_lies(tmp_path: Path):
+    part, digests = tmp_path / "own_head.py", []
+    for text in ("a = 1", "a = 2"):
+        part.write_text(text, encoding="utf-8")
+        code._module.cache_clear()  # as a new process
+        code.closure_digest.cache_clear()
+        digests.append(steps.code_digest("evaluation", (part,)))
+    assert digests[0] != digests[1]
+    assert steps.code_digest("evaluation") not in digests
+
+
 def test_all_code_that_a_closure_can_reach_is_in_the_digest_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
