@@ -21,7 +21,6 @@ from models.catalogue import (
     TEACHER,
     TRIGRAM_SHARE,
     answers_name,
-    answers_of,
     file_of,
     find,
     literals,
@@ -654,7 +653,7 @@ class Layout:
         made = {"stage": stage_step(stage.name), "tokenizer": TOKENIZER}
         parts = self._parts(stage)
         beside: dict[str, StepName] = {}
-        if self.recipe.model and self._can_be_served():
+        if self.recipe.model:  # nothing else reads a package
             asked: dict[str, Any] = {"pairs": has_pairs(self.sources[stage.dataset])}
             if most := self._most_regions(stage):
                 asked["most_regions"] = most
@@ -923,18 +922,6 @@ class Layout:
         if finetune is None or finetune.head is None:
             return ""
         return answers_name(finetune.head, self.folders)
-
-    def _can_be_served(self) -> bool:
-        """Whether a model with the recipe's head can be packaged."""
-        finetune = self.recipe.finetune
-        if finetune is None or finetune.head is None:
-            return False
-        served = answers_of(finetune.head, self.folders).is_served
-        # A package has no detector, and its graph says where tokens of some schemes alone lie.
-        detected = self._most_regions(finetune) and self._pictures(finetune).region_dim
-        scheme = literals("tokenizers", self.recipe.tokenizer.scheme)
-        unplaced = self._reads_entities(finetune) and not scheme.get("PLACED_IN_GRAPH")
-        return served and not detected and not unplaced
 
     def _reads_entities(self, stage: ResolvedStage) -> bool:
         """Whether a stage's head reads rows with the entities that their texts name."""

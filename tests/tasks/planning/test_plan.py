@@ -394,10 +394,10 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return own
 
 
-def test_answers_that_are_no_class_have_no_baseline_and_no_package(lists: Project):
+def test_answers_that_are_no_class_have_no_baseline(lists: Project):
     whole = recipe("lists", stages=stages(finetune={"head": {"listing": {}}}), promote=None)
     steps = plan_recipe(str(lists.recipe(whole | {"evaluate": {}}))).steps
-    assert not [name for name in steps if name.startswith(("baseline", "package"))]
+    assert not [name for name in steps if name.startswith("baseline")]
     assert steps["evaluation"].settings["metrics"] == ["exact"]
     assert lists.folder / "answers" / "lists.py" in steps["evaluation"].parts
     assert steps["contract rows"].settings["classes"] is False
