@@ -361,7 +361,7 @@ class ByteBPE:
                 super().__init__()
                 self.pieces = outer._pieces  # tracked, so that a SavedModel includes it
 
-            @tf.function(autograph=False)
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def __call__(self, texts: Any):
                 # A client may send invalid UTF-8; a corpus never has any.
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")

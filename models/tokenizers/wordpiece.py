@@ -432,13 +432,13 @@ class WordPiece:
                 self.pieces = outer._pieces  # tracked, so that a SavedModel includes them
                 self.blanks = outer._blanks
 
-            @tf.function(autograph=False)
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def __call__(self, texts: Any):
                 # A client may send invalid UTF-8; a corpus never has any.
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 return outer._tokenize(texts)
 
-            @tf.function(autograph=False)
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def placed(self, texts: Any):
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 normal = outer._normal(texts)

@@ -73,7 +73,8 @@ def test_a_renamed_label_reaches_the_model_that_is_served(desk: Desk):
         lines({**one, "label": one["label"].replace("kitchen", "galley")} for one in some)
         for some in (TRAIN, TEST)
     )
-    answer = desk.on_rows(train, test)
+    served = on_dataset() | {"promote": {"model": "renamed", "require": {}}}
+    answer = desk.on_rows(train, test, recipe=served)
     desk.holds(answer, 0)
     before, after = good.json["stages"][-1], answer.json["stages"][-1]
     assert after["status"] == "trained"
