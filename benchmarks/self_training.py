@@ -28,6 +28,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.time_to_quality import read
 from corpora.reading import read_rows
 from corpora.snapshot import take_snapshot
 from corpora.training_rows import training_order
@@ -46,6 +47,14 @@ class Bench:
         (self.folder / "sources").mkdir(parents=True, exist_ok=True)
         (self.folder / "fourstage.project").write_text("A project.\n", "utf-8")
         self.runs: list[dict[str, Any]] = read(self.log) if self.log.exists() else []
+        asked, chosen = (
+            vars(options) | {"out": "", "labels": [], "seeds": []},
+            self.folder / "asked.json",
+        )
+        if not chosen.exists():
+            chosen.write_text(json.dumps(asked), "utf-8")
+        if json.loads(chosen.read_text("utf-8")) != asked:
+            raise SystemExit(f"{self.folder}: made with other options; use another folder")
         self.source = load_source(options.dataset)
         self.rows: dict[str, list[dict[str, str]]] = defaultdict(list)
         for split, row in read_rows(self.source, take_snapshot(self.source)):
@@ -73,42 +82,33 @@ class Bench:
         teaches = run["arm"] == "teacher"
         train = self.drawn(run) if teaches else self.enlarged(run)
         self.write(name, train)
-        told = json.loads(
-            self.fourstage(
-                "run",
-                self.options.recipe,
-                *("--set", f"seed={run['seed']}", "--set", f"stages.finetune.dataset={name}"),
-                *("--set", f"evaluate.metrics=[{self.options.metric}]"),
-                *(
-                    "--set",
-                    f"evaluate.split={self.options.split}",
-                    "--set",
-                    "evaluate.forgetting_on=[]",
-                ),
-                *("--set", f"promote={{model: {name}, require: {{}}}}"),
-                *(
-                    ()
-                    if not teaches
-                    else ("--set", f"stages.finetune.budget={self.options.budget}")
-                ),
-                *(word for setting in self.options.set for word in ("--set", setting)),
-                "--json",
-            )
-        )
+        settings = [
+            f"seed={run['seed']}",
+            f"stages.finetune.dataset={name}",
+            f"evaluate.metrics=[{self.options.metric}]",
+            f"evaluate.split={self.options.split}",
+            f"promote={{model: {name}, require: {{}}}}",
+            *self.options.set,
+        ]
+        if teaches:
+            settings.append(f"stages.finetune.budget={self.options.budget}")
+        said = [word for setting in settings for word in ("--set", setting)]
+        told = json.loads(self.fourstage("run", self.options.recipe, *said, "--json"))
         found = {"score": told["metrics"][self.options.metric]}
         if teaches:
             model, drawn = told["model"], {row["id"] for row in train}
-            asked, said = (self.folder / f"{name}-{what}.jsonl" for what in ("asked", "said"))
+            asked, answers = (self.folder / f"{name}-{what}.jsonl" for what in ("asked", "said"))
             lines(asked, [row for row in self.rows["train"] if row["id"] not in drawn])
             version = f"{model['name']}/{model['version']}"
-            given = ("--input", str(asked), "--column", "text", "--output", str(said))
+            given = ("--input", str(asked), "--column", "text", "--output", str(answers))
             self.fourstage("predict", version, *given)
-            found["said"] = said.name
+            found["said"] = answers.name
         return found
 
     def fourstage(self, *arguments: str) -> str:
         """What a command prints."""
-        home = {"FOURSTAGE_HOME": str(self.folder / "home"), "PYTHONPATH": os.getcwd()}
+        code = str(Path(__file__).parents[1])
+        home = {"FOURSTAGE_HOME": str(self.folder / "home"), "PYTHONPATH": code}
         done = subprocess.run(
             (*COMMAND, *arguments),
             stdout=subprocess.PIPE,
@@ -157,11 +157,6 @@ class Bench:
         }
         text = yaml.safe_dump(source, sort_keys=False)
         (self.folder / "sources" / f"{name}.yaml").write_text(text, "utf-8")
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """The JSON objects of a file, one a line."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

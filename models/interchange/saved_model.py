@@ -283,13 +283,12 @@ def _export(
     def read_after(texts: Any, words: Any) -> dict[str, Any]:
         return predictions(framed_words(tokenizer, module, texts, words, length))
 
-    saved = _saved(stage.under_head, scorer, module)
+    saved, signatures = _saved(stage.under_head, scorer, module), {}
 
     def endpoint(name: str, function: Any, signature: Sequence[Any]) -> None:
         setattr(saved, name, tf.function(function, signature, autograph=False))
         signatures[name] = getattr(saved, name)
 
-    signatures: dict[str, Any] = {}
     text = tf.TensorSpec([None], tf.string)
     words = tf.TensorSpec([None, None], tf.string)
     if settings["reads_words"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.reports.narration import tell_step
+from tasks.reports.narration import LONGEST, _tell_pairs, tell_step
 from tasks.store.artifacts import Artifact
 
 
@@ -97,6 +97,12 @@ def test_pictures_of_a_dataset_are_counted(capsys):
     told |= {"with_more_regions": 7, "without_regions": {"a picture without regions": 2}}
     line = _line(capsys, "dataset notes", counts=counts | {"pictures": told})
     assert "7 with more regions than are kept, 2 without regions: a picture without reg" in line
+
+
+def test_a_long_command_moves_only_its_own_line(capsys):
+    long = "b" * (LONGEST + 1)
+    _tell_pairs(("a", "one"), (long, "two"))
+    assert capsys.readouterr().err.splitlines() == [f"{'a':<{LONGEST}}  one", f"{long}  two"]
 
 
 def test_a_measurement_says_what_it_left_out_and_why(capsys):

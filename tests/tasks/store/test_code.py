@@ -260,7 +260,6 @@ def test_a_digest_is_kept_in_the_home_until_any_code_changes(
     monkeypatch.setattr(steps, "project_digest", lambda: "of other code")
     assert steps.code_digest("tokens") == first
     assert len(computed) == 3
-    steps._code_digests.cache_clear()
 
 
 def test_a_part_of_a_project_is_in_the_digest_wherever_it_lies(tmp_path: Path):
@@ -274,7 +273,7 @@ def test_a_part_of_a_project_is_in_the_digest_wherever_it_lies(tmp_path: Path):
     assert steps.code_digest("evaluation") not in digests
 
 
-def test_all_code_that_a_closure_can_reach_is_in_the_digest_of_the_project(
+def test_the_digest_of_the_project_changes_with_the_text_and_the_name_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(code, "REPOSITORY", tmp_path)
