@@ -23,6 +23,7 @@ from tasks.store.step_names import as_texts, stage_step, tokens_step
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
+UNEQUAL = 0.1  # share by which pre-training that was to take equal time may differ untold
 UNKNOWN = 0.001  # share of the tokens from which a loss per character is told to be too low
 
 
@@ -94,6 +95,7 @@ def judge(
         },
         "notes": _notes(entries, runs, contests, equal)
         + [f"{entry.name}: {searched(entry.search)}" for entry in entries if entry.search]
+        + (unequal_times(recipes) if equal == "time" and not entries[0].smoke else [])
         + _guessed_before(recipes)
         + unlike_windows(recipes)
         + unlike_objectives(recipes)
@@ -213,6 +215,7 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "metrics_clean": _means([run.scores.get("metrics_clean", {}) for run in runs]),
         **_spent(runs),
         "pretraining": _spent(runs, pretraining),
+        "seconds_of_updates": float(np.mean([r.seconds_of_updates(pretraining) for r in runs])),
         "finetuning": _spent(runs, [stage for stage in stages if stage.kind == "finetune"]),
         "teachers": _spent(runs, [stage for stage in stages if stage not in recipe.last_network]),
         "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
@@ -285,6 +288,21 @@ def shared_stages(entry: Entry, runs: Sequence[SeedRun]) -> str:
     even = f"each {max(sizes)} share" if len({*sizes}) == 1 else ""
     have = even or f"{len(runs)} have {len(sizes)} of"
     return f"{said}{have} the stages before it, and the mean of those that share them is one value"
+
+
+def unequal_times(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Notes on recipes whose pre-training did not take the time of the first's.
+
+    Their speed is measured in a few updates, and the machine may be busier then, or later. Seconds
+    are means over seeds, of updates and word vectors.
+    """
+    first = recipes[0]["seconds_of_updates"]
+    return [
+        f"{recipe['name']}: its pre-training took {took:,.0f} seconds, that of {recipes[0]['name']}"
+        f" {first:,.0f}: the times are not equal; was the machine busy in some of the runs?"
+        for recipe in recipes[1:]
+        if (took := recipe["seconds_of_updates"]) and abs(took - first) > UNEQUAL * first
+    ]
 
 
 def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from tasks.comparison.comparison_table import (
     shared_stages,
     too_early,
+    unequal_times,
     unknown_words,
     unlike_objectives,
     unlike_targets,
@@ -86,6 +87,14 @@ def test_perplexities_of_targets_that_were_cut_otherwise_are_not_compared():
     assert unlike_targets([whole, whole | {"name": "other"}, labels]) == []
     (note,) = unlike_targets([whole, labels, whole | {"name": "cut", "target_words": 987.25}])
     assert note.endswith("target_length cuts them: 987.2 words in cut; 1,234.0 words in ours")
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(66, False), (67, True), (54, False), (53, True)])
+def test_pre_training_that_did_not_take_equal_time_is_told(seconds: float, told: bool):
+    recipes = [_recipe([]) | {"seconds_of_updates": taken} for taken in (60.0, seconds, 0.0)]
+    notes = unequal_times(recipes)  # the last one, without pre-training, has no time to equal
+    assert len(notes) == told
+    assert all(f"took {seconds} seconds, that of ours 60:" in note for note in notes)
 
 
 def test_unknown_words_make_a_loss_per_character_too_low():
