@@ -39,15 +39,20 @@ def read_rows(file: Path, encoding: str | None = None) -> Iterator[list[Row]]:
 
     Raises:
         RecipeError: Its suffix does not name a format, or the encoding is none.
-        ContractViolation: It cannot be read; the message names the line.
+        ContractViolation: It cannot be read; the message names the line. Or it is of Parquet and
+            claims more content than a file of its size can hold.
     """
     suffix = _suffix(file, "--input")
     try:
         if suffix == ".parquet":
             from pyarrow.parquet import ParquetFile
 
-            with ParquetFile(file) as table:
-                for batch in table.iter_batches(BATCH):
+            from corpora.readers.parquet import batches
+
+            with open(file, "rb") as stream:
+                columns = ParquetFile(stream).schema_arrow.names
+                stream.seek(0, os.SEEK_END)
+                for batch in batches(stream, str(file), columns, BATCH):
                     yield batch.to_pylist()
             return
         with open(file, encoding=encoding or _marked(file), newline="") as stream:

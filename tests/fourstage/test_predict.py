@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from fourstage.command.exits import exit_code_of
@@ -197,6 +199,15 @@ def test_a_parquet_column_of_several_types_is_refused(tmp_path: Path):
     for values in ([1, "a"], [None, 1]):
         with pytest.raises(ContractViolation, match="several types"):
             _write(tmp_path / "rows.parquet", *({"text": value} for value in values))
+
+
+def test_a_parquet_file_that_claims_more_than_its_size_can_hold_is_refused(tmp_path: Path):
+    indices = pyarrow.array([0] * 1000, pyarrow.int32())
+    texts = pyarrow.DictionaryArray.from_arrays(indices, ["word " * 200_000])
+    file = tmp_path / "rows.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), file, store_schema=False)
+    with pytest.raises(ContractViolation, match=r"rows.parquet: .*text does not compress so well"):
+        list(read_rows(file))
 
 
 @pytest.mark.parametrize(
