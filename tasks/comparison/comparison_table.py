@@ -16,7 +16,7 @@ from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_st
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
-from tasks.steps.tokens import a_character, a_word, unigram_losses
+from tasks.steps.heldout_losses import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
 from tasks.store.step_names import as_texts, stage_step, tokens_step
 

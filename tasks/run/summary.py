@@ -22,7 +22,7 @@ from tasks.reports.learned import (
 from tasks.reports.narration import outcome
 from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
-from tasks.steps.tokens import unigram_losses
+from tasks.steps.heldout_losses import unigram_losses
 from tasks.store.ancestry import made_as
 from tasks.store.step_names import as_texts, dataset_step, measurement_step, stage_step
 

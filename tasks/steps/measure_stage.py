@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tasks.steps.durable import durable
-from tasks.steps.tokens import HELDOUT, ROWS, a_character, a_word, documents, load_tokenizer
+from tasks.steps.heldout_losses import a_character, a_word
+from tasks.steps.tokens import HELDOUT, ROWS, documents, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import WORD_REGIONS
 from tasks.store.step_names import PROBED

@@ -29,6 +29,7 @@ from fourstage.settings import REPOSITORY
 
 # Packages whose code determines outputs. The store, MLflow and Prefect only carry results.
 ROOMS = ("corpora", "models", "data_contracts")
+COMPUTING = ("fourstage.label_order",)  # leaves that do so, too
 OURS = (*ROOMS, "fourstage", "tasks", "flows")
 # Literals by which a part is chosen before any work; the choice itself is in recipe and keys.
 CHOOSING = {"CONTINUES", "ANSWERS_PROMPTS", "HIDES_TOKENS", "NEEDS_MASK"}
@@ -368,17 +369,17 @@ def _ours(dotted: str) -> bool:
 
 
 def _place(dotted: str) -> Place | None:
-    """Where a dotted name of `ROOMS` is defined; `ALL` for a module.
+    """Where a dotted name of `ROOMS` or `COMPUTING` is defined; `ALL` for a module.
 
     If the module does not define the name, a local variable shares the module's name or the name is
     created at import. The whole module counts then.
     """
-    if dotted.split(".")[0] not in ROOMS:
+    module, _, name = dotted.rpartition(".")
+    if dotted.split(".")[0] not in ROOMS and module not in COMPUTING:
         return None
     path = _find(dotted)
     if path is not None:
         return Place(path, ALL)
-    module, _, name = dotted.rpartition(".")
     path = _find(module)
     if path is None:
         return None

@@ -86,9 +86,16 @@ CODE = {
     "tokens": TOKENISING,
     "rows": TOKENISING,
     "wide": ("tasks.steps.learn_wide", "models.inputs.wide_rows", "corpora.shards", LOADING),
-    "vectors": ("tasks.steps.learn_vectors", "models.vectors.training", "corpora.shards", LOADING),
+    "vectors": (
+        "tasks.steps.learn_vectors",
+        "tasks.steps.tokens",
+        "models.vectors.training",
+        "corpora.shards",
+        LOADING,
+    ),
     "stage": (
         "tasks.steps.training_job",
+        "tasks.steps.tokens",
         "models.training.trainer",
         "models.training.gradient",
         "corpora.shards",
@@ -96,6 +103,7 @@ CODE = {
     ),
     "measurement": (
         "tasks.steps.measure_stage",
+        "tasks.steps.heldout_losses",
         "tasks.steps.tokens",
         "models.evaluation.heldout",
         "corpora.shards",
@@ -174,7 +182,11 @@ CODE = {
         "corpora.shards",
         LOADING,
     ),
-    "package": ("tasks.steps.package_model", "models.interchange.saved_model"),
+    "package": (
+        "tasks.steps.package_model",
+        "tasks.steps.tokens",
+        "models.interchange.saved_model",
+    ),
 }
 
 

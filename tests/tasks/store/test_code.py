@@ -13,7 +13,7 @@ import pytest
 
 from fourstage.settings import REPOSITORY
 from tasks.store import code, steps
-from tasks.store.code import closure_digest
+from tasks.store.code import closure, closure_digest, module_file
 from tests.flows.own_project import SENSES, Project, recipe, stages
 
 START = '''
@@ -301,6 +301,22 @@ def test_a_reader_is_part_of_the_corpora_it_reads(tmp_path: Path):
     assert names(None, "a.jsonl", "b.jsonl.gz", "c.txt") == ["jsonl", "text"]
     assert names("csv", "a.dat") == ["csv"]
     assert {"jsonl", "text", "parquet"} <= set(names(None, "all.zip"))  # its members tell
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "name"),
+    [
+        ("stage", "tasks.steps.tokens", "documents"),
+        ("stage", "models.inputs.captions", "Captions"),
+        ("vectors", "tasks.steps.tokens", "documents"),
+        ("measurement", "tasks.steps.heldout_losses", "a_character"),
+        ("dataset", "fourstage.label_order", "in_order"),
+        ("package", "corpora.entities", "read_entities"),
+    ],
+)
+def test_a_step_depends_on_the_code_that_says_what_it_reads(kind: str, module: str, name: str):
+    reached = closure(*map(module_file, steps.CODE[kind]))
+    assert (module_file(module), name) in reached
 
 
 # Every step of a recipe, and which of our functions each of them called.
