@@ -81,9 +81,9 @@ def read_texts(
     Raises:
         UnknownNameError: There is no such column.
     """
-    for rows in read_rows(file, encoding):
+    for number, rows in enumerate(read_rows(file, encoding)):
         for column in columns:
-            if column not in rows[0]:
+            if not number and column not in rows[0]:  # later rows may lack it
                 raise UnknownNameError(str(file), column, "a column of it", rows[0])
         yield [(row, [t for name in columns for t in _texts(row.get(name))]) for row in rows]
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.messages import faults_of, raise_all, source_of
+from fourstage.recipe.paths import CHOICES, parse_path, path_text
 from fourstage.recipe.paths import Path as Place
-from fourstage.recipe.paths import parse_path, path_text
 from fourstage.recipe.schema import Recipe
 from fourstage.recipe.smoke import shrink
 from fourstage.settings import REPOSITORY, current_folder, search_folders
@@ -28,7 +28,6 @@ INSTEAD_OF = {
     "dataset": ("corpora",),
     "corpora": ("dataset",),
 }
-CHOICES = frozenset({"budget", "optimizer", "head"})  # mappings of exactly one key
 
 
 def load_recipe(

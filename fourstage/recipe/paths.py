@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from fourstage.errors import RecipeError
 
 Path = tuple[str | int, ...]
+
+CHOICES = frozenset({"budget", "optimizer", "head"})  # mappings of exactly one key
 
 _ELEMENT = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 
@@ -20,6 +23,12 @@ def path_text(path: Path) -> str:
         else:
             text += f".{element[:80]}" if text else element[:80]
     return text
+
+
+def exclude_each_other(one: Path, other: Path) -> bool:
+    """Whether a value at one of two different places replaces what is at the other."""
+    shared = len(tuple(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
+    return shared in (len(one), len(other)) or (shared > 0 and one[shared - 1] in CHOICES)
 
 
 def parse_path(text: str, where: str) -> Path:
@@ -38,7 +47,7 @@ def parse_path(text: str, where: str) -> Path:
             break
         path.append(int(found[2]) if found[2] else found[1])
         at = found.end()
-    if not path or at < len(text):
+    if not path or at < len(text) or text.endswith("."):
         raise RecipeError(
             f"{where}: expected a path such as `seed` or `stages[0].budget.steps`, "
             f"got {text[:80]!r}"

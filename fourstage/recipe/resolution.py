@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fourstage.recipe.ledger import Ledger, SourceFacts
 from fourstage.recipe.links import resolve_links
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
+from fourstage.recipe.paths import exclude_each_other, parse_path
 from fourstage.recipe.prototypes import resolve_prototypes
 from fourstage.recipe.resolved import (
     ResolvedRecipe,
@@ -562,6 +563,12 @@ class _Resolution:
                     f"search.grid: {place}",
                     f"{search_metric} measures only the part of each target that is read, so it"
                     " can't choose how long that is; take a metric of texts, such as chrf",
+                )
+        places = {place: parse_path(place, "search.grid") for place in said.grid or {}}
+        for place, other in combinations(places, 2):
+            if exclude_each_other(places[place], places[other]):
+                self.ledger.fault(
+                    f"search.grid: {place}", f"expected one of it and {other}, which replaces it"
                 )
         if said.seeds is None:
             self.ledger.origins["search.seeds"] = "default"

@@ -21,7 +21,7 @@ from tasks.store.steps import finished
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
-TRIAL_STEPS = 50  # updates of each stage to measure a recipe's speed
+TRIAL_STEPS = 50  # updates of each stage to measure its speed and the tokens of an update
 
 
 def run_entry(entry: Entry, seed: int) -> SeedRun:
@@ -60,7 +60,7 @@ def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
 
     Each stage keeps its share of the recipe's total budget. Budgets are counted in tokens actually
     read. For equal time, some updates of each stage measure the recipe's speed first; the time to
-    compile counts for none.
+    compile counts for none. They also count the tokens of an update where a budget is in updates.
 
     Args:
         entry: Any entry but the first.
@@ -77,21 +77,36 @@ def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
     with open_run(plan) as run:
         made = {step.name: run.make(step.name) for step in plan.of_kind("tokens", "rows")}
         vectors = [run.make(step.name) for step in plan.of_kind("vectors")] if time else []
-    written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
+    counted = time or any(stage.budget.unit == "steps" for stage in stages)
+    tried = _tried(entry, [stage.name for stage in stages]) if counted else {}
+    written = {stage.name: _tokens_as_written(stage, made, tried) for stage in stages}
     before = pretraining_stages(first.plan.recipe)
     if not time:
         left = first.spent("tokens", before)
         tokens = {name: left * amount / sum(written.values()) for name, amount in written.items()}
     else:
-        speed = _speeds(entry, [stage.name for stage in stages])
-        seconds = {name: amount / speed[name] for name, amount in written.items()}
+        seconds = {
+            name: amount / tried[name].notes["tokens_per_second"]
+            for name, amount in written.items()
+        }
         left = first.seconds_of_updates(before) - sum(each.notes["seconds"] for each in vectors)
         factor = max(0.0, left) / sum(seconds.values())
         tokens = {name: amount * factor for name, amount in written.items()}
     scaled = tuple(
-        f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()
+        scaled_budget(stage, tokens[stage.name], written[stage.name]) for stage in stages
     )
     return replace(entry, overrides=entry.overrides + scaled)
+
+
+def scaled_budget(stage: ResolvedStage, tokens: float, written: float) -> str:
+    """The setting with which a stage reads `tokens` instead of those `written` in its budget.
+
+    A budget in updates stays one: its phases share updates, not tokens.
+    """
+    place = f"stages.{stage.name}.budget"
+    if stage.budget.unit == "steps":
+        return f"{place}.steps={max(1, round(stage.budget.amount * tokens / written))}"
+    return f"{place}.tokens={max(1, round(tokens))}"
 
 
 def _finished(plan: Plan, seed: int) -> SeedRun | None:
@@ -100,13 +115,16 @@ def _finished(plan: Plan, seed: int) -> SeedRun | None:
     return SeedRun(plan, seed, made) if all(name in made for name in scores) else None
 
 
-def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> float:
+def _tokens_as_written(
+    stage: ResolvedStage, made: Mapping[str, Artifact], tried: Mapping[str, Artifact]
+) -> float:
     """Estimated tokens of a stage's own budget, exact enough to divide a total."""
     amount = stage.budget.amount
     if stage.budget.unit == "tokens":
         return amount
     if stage.budget.unit == "steps":
-        return amount * stage.tokens_a_step
+        facts = tried[stage.name].facts
+        return amount * facts["tokens"] / facts["steps"]
     # An epoch ends when the slowest corpus has been read once.
     return amount * max(
         as_texts(made)[tokens_step(name)].facts["tokens"]["train"] / share
@@ -114,10 +132,9 @@ def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> fl
     )
 
 
-def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
-    """Tokens per second of each pre-training stage, from a short trial kept in the store."""
+def _tried(entry: Entry, stages: Sequence[str]) -> dict[str, Artifact]:
+    """Each pre-training stage after a few updates, which stay in the store."""
     short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
     plan = plan_recipe(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0])
     with open_run(plan) as run:
-        made = {name: run.make(stage_step(name)) for name in stages}
-    return {name: artifact.notes["tokens_per_second"] for name, artifact in made.items()}
+        return {name: run.make(stage_step(name)) for name in stages}

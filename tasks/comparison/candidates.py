@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from data_contracts.sources import Source
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
+SEEDS = ("seed", "seeds")
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
 NO_WIDE, FASTTEXT, FROM_SCRATCH = "no-wide", "fasttext", "from-scratch"
@@ -120,6 +121,16 @@ def candidates_of(
             " of its own; add --set search="
         )
     yours = parse_variants(more, "--candidate")
+    if AS_WRITTEN in yours:
+        raise RecipeError(
+            f"--candidate {AS_WRITTEN}: the recipe as it is has this name; expected another one"
+        )
+    for name, said in yours.items():
+        if any(setting.partition("=")[0].strip().split(".")[0] in SEEDS for setting in said):
+            raise RecipeError(
+                f"--candidate {name}: a choice tries all candidates at the same seeds; give them to"
+                " all with --set"
+            )
     usual, why_not = _usual(whole, folders, smoke, sources[str(whole.finetune.dataset)])
     settings = {**usual, **{name: ("yours", said) for name, said in yours.items()}}
     known = tuple(dict.fromkeys((*USUAL, *settings)))

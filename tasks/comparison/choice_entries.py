@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tasks.comparison.budgets import scaled_budget
 from tasks.comparison.choice_costs import costs_as_written
 from tasks.comparison.choice_gate import not_below_baseline
 from tasks.comparison.model_choice import ModelChoice
@@ -30,7 +31,7 @@ def scaled_overrides(
         plan = choice.plans[name]
         costs = costs_as_written(plan)
         made += tuple(
-            f"stages.{stage.name}.budget.tokens={max(1, round(factor * tokens))}"
+            scaled_budget(stage, factor * tokens, tokens)
             for stage in pretraining_stages(plan.recipe)
             if (tokens := costs[stage.name].tokens)
         )

@@ -34,7 +34,7 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
     turns = state["rounds"]
     if state["over"]:
         return None
-    if turns and not turns[-1].get("best"):
+    if turns and "best" not in turns[-1]:
         return turns[-1]
     if not turns:
         turn = _without_pretraining(choice)
@@ -57,10 +57,14 @@ def close_round(choice: ModelChoice) -> None:
 
     A round in which none was finished in time is dropped, and so is one that has no score of the
     best of the round before, of which it can't say that another is better: what the one before has
-    ranked, stands. What a dropped round took stays charged.
+    ranked, stands. What a dropped round took stays charged. Where everything that has only labels
+    diverged, what reads text is still to be tried.
     """
     state = choice.state
     *before, turn = state["rounds"]
+    if turn["number"] == 0 and not turn["tried"]:
+        choice.keep({**state, "rounds": [*before, {**turn, "best": []}]})
+        return
     if not turn["tried"] or _lacks_the_best(before, turn):
         dropped = [*state["dropped"], turn]
         choice.keep({**state, "rounds": before, "dropped": dropped, "over": True})
@@ -116,11 +120,14 @@ def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
 
 
 def _first(choice: ModelChoice) -> dict[str, Any]:
-    """The round of all candidates, in the most rounds with which none has to be left out.
+    """The round of all candidates but those that diverged.
 
-    Where even in two every network would be left out that reads text, it is the only round.
+    There are the most rounds with which none has to be left out. Where even in two every network
+    would be left out that reads text, it is the only round.
     """
-    names, left = list(choice.candidates), seconds_left(choice, 1)
+    turns = choice.state["rounds"]
+    names = [name for name in choice.candidates if not any(name in t["diverged"] for t in turns)]
+    left = seconds_left(choice, 1)
     rounds = most_rounds(len(names))
     kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
     while out and rounds > 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from statistics import fmean
@@ -82,7 +83,8 @@ def _others(choice: ModelChoice, name: str) -> bool:
     """Whether something has been tried, or a candidate is still to be."""
     turns = choice.state["rounds"]
     failed = {name, *turns[-1]["diverged"]}
-    return any(turn["tried"] for turn in turns) or not failed.issuperset(turns[-1]["factors"])
+    coming = choice.candidates if turns[-1]["number"] == 0 else turns[-1]["factors"]
+    return any(turn["tried"] for turn in turns) or not failed.issuperset(coming)
 
 
 def _train(plan: Plan, seed: int, meter: Meter, tried: dict[str, Any], limit: float | None) -> None:
@@ -102,7 +104,8 @@ def _train(plan: Plan, seed: int, meter: Meter, tried: dict[str, Any], limit: fl
     finetune = plan.recipe.finetune
     assert finetune is not None
     stages = []
-    with open_run(plan, None if limit is None else time.monotonic() + limit) as run:
+    # The choice's minutes hold, not those the recipe sets for a run of its own.
+    with open_run(plan, math.inf if limit is None else time.monotonic() + limit) as run:
         for stage in plan.recipe.stages:
             step = stage_step(stage.name)
             meter.begin(f"{step} at seed {seed}")

@@ -21,6 +21,9 @@ COSTS = {
 }
 
 
+REVERSED = {"better": "worse", "worse": "better"}  # a contrast's verdict, the other way round
+
+
 def headline(table: Table) -> str:
     """The headline: whether the best recipe beats the cheap baseline, and can be told from others.
 
@@ -39,20 +42,18 @@ def headline(table: Table) -> str:
         also = [name for name in others if name in known]
         return f"{said} {headline({**table, 'metrics': also})}" if also else said
     cheap = next((rival for rival in rivals if rival["name"] == best["baseline"]), rivals[0])
-    verdicts = {
-        (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
-    }
+    verdicts = {}
+    for found in table["differences"][metric]:
+        pair = found["candidate"], found["reference"]
+        verdicts[pair] = found["verdict"]
+        verdicts[pair[::-1]] = REVERSED.get(found["verdict"], found["verdict"])
     judged = verdicts.get((best["name"], cheap["name"]))
     ours, theirs = best["metrics"][metric]["mean"], cheap["metrics"][metric]
     if judged == "better":
         alike = [
             recipe["name"]
             for recipe in scored
-            if "not distinguishable"
-            in (
-                verdicts.get((recipe["name"], best["name"])),
-                verdicts.get((best["name"], recipe["name"])),
-            )
+            if verdicts.get((recipe["name"], best["name"])) == "not distinguishable"
         ]
         untold = f"; it can't be told from {' and '.join(alike)}" if alike else ""
         return (
@@ -69,9 +70,19 @@ def headline(table: Table) -> str:
             f"{best['name']} has {first}, {ours:.3f}; {cheap['name']}, which it was"
             f" not judged against, gets {theirs:.3f}."
         )
+    ahead = [
+        f"{recipe['name']}, {recipe['metrics'][metric]['mean']:.3f}"
+        for recipe in scored
+        if verdicts.get((recipe["name"], recipe["baseline"])) == "better"
+    ]
+    if ahead:
+        return (
+            f"{best['name']} has {first}, {ours:.3f}, but can't be told from {cheap['name']},"
+            f" {theirs:.3f}; beyond chance better than it: {'; '.join(ahead)}."
+        )
     return (
-        f"No recipe can be told from {cheap['name']}, which gets {metric} {theirs:.3f}; the best,"
-        f" {best['name']}, gets {ours:.3f}."
+        f"No recipe is beyond chance better than {cheap['name']}, which gets {metric} {theirs:.3f};"
+        f" the best, {best['name']}, gets {ours:.3f}."
     )
 
 

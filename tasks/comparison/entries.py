@@ -32,14 +32,15 @@ def entries_of(
     Raises:
         UnknownNameError: An accepted stage is in no recipe.
         RecipeError: A seed comes twice, two recipes share a name, none answers rows, or they have
-            different rows or probes. A recipe that answers none beside others that do has its
-            losses in the table.
+            different rows or probes, or no metric in common. A recipe that answers none beside
+            others that do has its losses in the table.
     """
     if seeds and len(set(seeds)) < len(seeds):
         raise RecipeError("compare: seeds: expected different seeds, got one twice")
     varied = parse_variants(variants)
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}
+    metrics: dict[str, Sequence[str]] = {}
     contexts = False
     there: dict[str, None] = {}  # stages of all recipes
     probed: dict[tuple[tuple[str, str], ...], str] = {}
@@ -60,6 +61,8 @@ def entries_of(
         if resolved.finetune or resolved.probes:
             labelled = (resolved.finetune and resolved.finetune.dataset) or "no dataset"
             asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
+        if resolved.finetune:
+            metrics[resolved.name] = resolved.metrics
         contexts |= bool(resolved.word_in_context or resolved.prototypes)
         stages = [stage.name for stage in resolved.stages]
         there |= dict.fromkeys(stages)
@@ -84,6 +87,9 @@ def entries_of(
             " evaluate.probes, evaluate.prototypes or evaluate.word_in_context in at least one"
             " recipe, because it compares answers to labelled rows"
         )
+    if metrics and not (contexts or any(probed) or set.intersection(*map(set, metrics.values()))):
+        told = "; ".join(f"{who}: {', '.join(of)}" for who, of in metrics.items())
+        raise RecipeError(f"compare: expected a metric that all recipes have, got {told}")
     if len(asked) > 1:
         told = "; ".join(f"{who}: {split} rows of {name}" for (name, split), who in asked.items())
         raise RecipeError(f"compare: expected one dataset and split, got {told}")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from fourstage.errors import RecipeError
 from fourstage.recipe.paths import parse_path
+from fourstage.recipe.resolved import OF_PRETRAINED
 from fourstage.recipe.search import in_yaml
 from fourstage.strict_yaml import parse_document
-from tasks.comparison.participants import pretraining_stages
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe
@@ -69,8 +69,14 @@ def variant_overrides(recipe: ResolvedRecipe, name: str, settings: Sequence[str]
     for i, stage in enumerate(recipe.stages):
         for key, value in _inherited(recipe, i, gone).items():
             found[f"stages.{stage.name}.{key}"] = value
-    if recipe.forgetting_on and {stage.name for stage in pretraining_stages(recipe)} <= gone:
-        found["evaluate.forgetting_on"] = "[]"
+    read = {stage.name for stage in recipe.pretraining}
+    if read and read <= gone:  # no network is left that could be asked what it knows, or forgets
+        if recipe.forgetting_on:
+            found["evaluate.forgetting_on"] = "[]"
+        if "forgetting" in recipe.require:
+            found["promote.require.forgetting"] = ""
+        asked = [key for key in OF_PRETRAINED if key != "probes" and getattr(recipe, key)]
+        found |= {f"evaluate.{key}": "" for key in asked}  # probes are the same in all recipes
     return [*(f"{path}={value}" for path, value in found.items()), *settings]
 
 

@@ -102,7 +102,8 @@ class RecipeRun:
         plan: The recipe and its steps.
         tracking: The MLflow server or database.
         lifecycle_run: Id of the lifecycle run in MLflow, parent of all stage runs.
-        end: ``time.monotonic()`` at which no stage may train any more; None for no such moment.
+        end: ``time.monotonic()`` at which no stage may train any more, in place of the recipe's
+            limit of minutes; None for that limit.
         started: ``time.monotonic()`` at the start, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
@@ -224,11 +225,11 @@ class RecipeRun:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left of the recipe's ``limits.minutes`` and until `end`; None without either."""
+        """Seconds left until `end` or of the recipe's ``limits.minutes``; None without either."""
         minutes = self.plan.recipe.limits.get("minutes")
-        ends = [] if minutes is None else [self.started + 60 * minutes]
-        ends += [] if self.end is None else [self.end]
-        return min(ends) - time.monotonic() if ends else None
+        if self.end is not None:
+            return self.end - time.monotonic()
+        return None if minutes is None else self.started + 60 * minutes - time.monotonic()
 
     @property
     def bytes_left(self) -> float | None:
@@ -309,7 +310,8 @@ def open_run(plan: Plan, end: float | None = None) -> Iterator[RecipeRun]:
 
     Args:
         plan: The recipe and its steps.
-        end: ``time.monotonic()`` at which no stage may train any more.
+        end: ``time.monotonic()`` at which no stage may train any more, in place of the recipe's
+            limit of minutes; None for that limit.
 
     Raises:
         EnvironmentFault: MLflow does not answer.

@@ -11,7 +11,14 @@ import pytest
 
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
-from fourstage.command.row_files import SUFFIXES, read_one_text, read_rows, read_texts, written
+from fourstage.command.row_files import (
+    BATCH,
+    SUFFIXES,
+    read_one_text,
+    read_rows,
+    read_texts,
+    written,
+)
 from fourstage.command.verbs.predict import _counted, _said, _told
 from fourstage.errors import ContractViolation, RecipeError
 
@@ -199,6 +206,14 @@ def test_a_parquet_column_of_several_types_is_refused(tmp_path: Path):
     for values in ([1, "a"], [None, 1]):
         with pytest.raises(ContractViolation, match="several types"):
             _write(tmp_path / "rows.parquet", *({"text": value} for value in values))
+
+
+def test_later_rows_may_lack_the_column_of_texts(tmp_path: Path):
+    file = tmp_path / "rows.jsonl"
+    lines = ['{"text": "a"}'] + ['{"id": 1}'] * (2 * BATCH)
+    file.write_text("\n".join(lines))
+    texts = [of for batch in read_texts(file, ["text"]) for _, of in batch]
+    assert texts == [["a"]] + [[""]] * (2 * BATCH)
 
 
 def test_a_parquet_file_that_claims_more_than_its_size_can_hold_is_refused(tmp_path: Path):

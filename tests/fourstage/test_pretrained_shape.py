@@ -197,6 +197,12 @@ def test_a_choice_of_a_recipe_takes_no_network(network, capsys):
     assert "--init goes with --rows" in capsys.readouterr().err
 
 
+def test_a_choice_of_a_recipe_takes_no_texts(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("Text that would not be read.\n")
+    assert main(["choose", "quickstart", "--corpus", str(tmp_path / "text.txt")]) == 2
+    assert "--corpus goes with --rows" in capsys.readouterr().err
+
+
 def test_a_published_network_finds_by_itself_what_two_texts_share(network, tmp_path, monkeypatch):
     texts = [record["text"] for record in documents(60)]
     rows = [f"{text},{texts[-n]},{n % 12 / 4}\n" for n, text in enumerate(texts)]

@@ -84,6 +84,8 @@ def handle(options: Namespace) -> int:
         _enter_project(options)
     elif options.recipe is None:
         raise RecipeError("choose: name a recipe, or give --rows FILE [--corpus FILE]")
+    elif options.corpus:
+        raise RecipeError("choose: --corpus goes with --rows; a recipe names its own texts")
     elif options.init is not None:
         raise RecipeError("choose: --init goes with --rows; a recipe names its own network")
     elif given_columns := columns_of(options):

@@ -126,7 +126,7 @@ def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
             yield batch
         return
     for batch in read_texts(options.input, options.column, options.encoding):
-        if taken := {LABEL, SCORE, ERROR} & set(batch[0][0]):
+        if taken := {LABEL, SCORE, ERROR}.intersection(*(row for row, _ in batch)):
             raise RecipeError(
                 f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
             )

@@ -399,6 +399,7 @@ def test_set_takes_the_place_of_several_seeds(write):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
+        ("stages.domain.=", "--set stages.domain.=: expected a path such as"),
         ("famly=x", "--set: 'famly' is not a key of a recipe; did you mean 'family'?"),
         ("stages[0].bugdet.steps=10", "'bugdet' is not a key of a stage; did you mean 'budget'?"),
         ("stages.generl.seed=1", "did you mean 'general'?"),

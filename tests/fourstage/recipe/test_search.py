@@ -62,6 +62,11 @@ def test_metric_and_seeds_are_the_recipes_where_it_does_not_say(tmp_path: Path):
         ({"grid": {"batch_size": []}}, "at least 1"),
         ({"grid": {"dataset": ["sst2"]}}, "expected a setting of stage finetune"),
         ({"grid": {"batch_size": [8]}, "metric": "f1"}, "'f1' is not a metric"),
+        (
+            {"grid": {"optimizer.adamw.weight_decay": [0.1], "optimizer.sgd.momentum": [0.9]}},
+            "adamw.weight_decay: expected one of it and optimizer.sgd.momentum, which replaces it",
+        ),
+        ({"grid": {"budget": [{"epochs": 1}], "budget.epochs": [2]}}, "which replaces it"),
         ({"metric": "accuracy"}, "expected grid, seeds or folds"),
         ({"folds": 1}, "search.folds: expected at least 2"),
         ({"seeds": list(range(51)), "folds": 20}, "1,000 trials or fewer, got 1,020"),

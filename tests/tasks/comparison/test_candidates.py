@@ -20,7 +20,8 @@ def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
     counted = ["counting", "no-wide", "fasttext"]
     assert names() == ["as-written", *parts, *counted, "larger"]
     assert names(smoke=True) == ["as-written", *parts, *counted]
-    assert names(without=["larger", "no-task"], more=["fast:seed=3"]) == [
+    fast = "fast:stages.finetune.batch_size=8"
+    assert names(without=["larger", "no-task"], more=[fast]) == [
         *("as-written", *parts[:3], *counted, "fast")
     ]
 
@@ -54,7 +55,8 @@ def test_a_candidate_whose_score_is_of_something_else_is_refused(setting: str, s
     with pytest.raises(RecipeError, match=f"choose: other {said}"):
         candidates_of("quickstart", more=[f"other:{setting}"])
     if "search" not in setting:
-        assert names(more=["other:seed=3"], overrides=[setting])[-1] == "other", "it is all of them"
+        other = "other:stages.finetune.batch_size=8"
+        assert names(more=[other], overrides=[setting])[-1] == "other", "it is all of them"
 
 
 @pytest.mark.parametrize("metric", ["perplexity", "perplexity_a_word"])
@@ -171,5 +173,10 @@ def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
         names(more=["fast:stages.task.optimizer.adamw.peak_learning_rate=quick"])
     with pytest.raises(RecipeError, match="--candidate Fast:seed=3: expected NAME"):
         names(more=["Fast:seed=3"])
+    with pytest.raises(RecipeError, match="--candidate as-written: the recipe as it is has this"):
+        names(more=["as-written:stages.finetune.batch_size=8"])
+    for seed in ("seed=3", "seeds.values=[1]"):
+        with pytest.raises(RecipeError, match=r"other: .* at the same seeds"):
+            names(more=[f"other:{seed}"])
     with pytest.raises(RecipeError, match="every candidate is left out"):
         names(without=names())

@@ -172,6 +172,27 @@ def test_after_a_change_of_rows_or_code_the_rounds_start_anew(own: Path, capsys)
     assert opened().state["rounds"] == []
 
 
+def test_where_what_has_only_labels_diverges_what_reads_text_is_still_tried(own: Path) -> None:
+    recipe = OWN.replace("stages:", GENERAL)
+    (own / "recipes" / "mine.yaml").write_text(recipe, "utf-8")
+    (own / "sources" / "words.yaml").write_text(TEXT, "utf-8")
+    (own / "words.txt").write_text("Words of a text.\n" * 3000)
+    choice = open_choice("mine", [], False, 30.0)
+    turn = next_round(choice)
+    assert turn is not None
+    assert turn["number"] == 0
+    state = choice.state
+    state["rounds"][-1]["diverged"] = dict.fromkeys(turn["factors"], "the loss is nan")
+    choice.keep(state)
+    close_round(choice)
+    again = next_round(choice)
+    assert again is not None
+    assert again["number"] == 1
+    assert list(again["factors"]) == [
+        name for name in choice.candidates if name not in turn["factors"]
+    ]
+
+
 def test_a_killed_attempt_is_paid_for(own: Path) -> None:
     choice = open_choice("mine", [], False, 5.0)
     next_round(choice)

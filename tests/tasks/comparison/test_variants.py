@@ -82,6 +82,33 @@ def test_without_a_stage_the_others_and_the_vocabulary_stay(whole, left_out, see
     assert other.forgetting_on == measured
 
 
+def test_without_pre_training_nothing_is_asked_of_it_and_otherwise_all_is(whole):
+    asked = (
+        "promote={model: m, require: {forgetting: {at_most: 0.5}, accuracy: {at_least: 0.1}}}",
+        "evaluate.prototypes={python_libraries: {}}",
+    )
+    gone = "v:stages.general=", "v:stages.domain="
+    for variants, left in (
+        (gone, ()),
+        (gone[:1], ("forgetting",)),
+        (["v:seed=1"], ("forgetting",)),
+    ):
+        _, entry = entries_of([whole], overrides=asked, variants=variants)
+        other = plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe
+        assert tuple(other.require) == (*left, "accuracy")
+        assert bool(other.prototypes) is bool(left)
+    labels = ["stages.general=", "stages.domain=", "seeds.from=finetune"]
+    alone = entries_of([whole], overrides=labels, variants=["v:seed=1"])
+    recipes = [plan_recipe(e.recipe, e.overrides, e.smoke).recipe for e in alone]
+    assert [each.forgetting_on for each in recipes] == [("python_scientific",)] * 2
+
+
+def test_recipes_without_a_metric_in_common_are_refused(whole, home):
+    with pytest.raises(RecipeError, match="a metric that all recipes have, got whole: accuracy, "):
+        entries_of([whole], variants=["v:evaluate.metrics=[micro_f1]"])
+    assert not (home / "store").exists()
+
+
 @pytest.mark.parametrize("nothing", ["", "null", " ~  # none"])
 def test_nothing_can_be_written_in_more_ways(whole, nothing):
     one, other = variant(whole, f"stages.domain={nothing}")
