@@ -22,6 +22,9 @@ from fourstage.errors import ContractViolation
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
 
+# zipfile decompresses the other methods without a bound: 200 bytes can become gigabytes at once.
+ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
 # What the two libraries raise on damaged input, in addition to our own errors.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -251,6 +254,11 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                 raise ContractViolation(
                     f"{state.path}: member {member.filename[:120]!r} is encrypted; pack it "
                     "without encryption."
+                )
+            if member.compress_type not in ZIP_METHODS:
+                raise ContractViolation(
+                    f"{state.path}: member {member.filename[:120]!r}: expected deflate or no "
+                    f"compression, got method {member.compress_type}; pack it again with deflate."
                 )
             where = f"{state.path}!{member.filename}"
             # The archive's own statement of its size may be false.

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.lib import format as npy
 
-from corpora.archives import Content
+from corpora.archives import ZIP_METHODS, Content
 from corpora.detected import class_columns, detected
 from corpora.limits import MAX_PICTURE_BYTES
 from corpora.regions import NoRegionsError, Regions
@@ -92,7 +92,10 @@ def _array(archive: zipfile.ZipFile, *names: str) -> np.ndarray:
     name = next((name for name in names if f"{name}.npy" in present), None)
     if name is None:
         raise NoRegionsError("an .npz file that lacks an array", " or ".join(names))
-    with archive.open(f"{name}.npy") as file:
+    member = archive.getinfo(f"{name}.npy")
+    if member.compress_type not in ZIP_METHODS:
+        raise NoRegionsError("an .npz array not packed with deflate; pack it again", name)
+    with archive.open(member) as file:
         data = file.read(MAX_PICTURE_BYTES + 1)
     stream = io.BytesIO(data)
     version = npy.read_magic(stream)

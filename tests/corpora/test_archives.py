@@ -112,6 +112,20 @@ def test_a_member_out_of_proportion_is_refused_early(tmp_path: Path, corpus: Pre
         corpus(path)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_of_another_compression_is_refused_because_it_has_no_bound(
+    tmp_path: Path, corpus: Prepare, method: int
+):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a.jsonl", b'{"text": "A record of a few words."}\n')
+    with pytest.raises(ContractViolation, match=rf"'a\.jsonl'.* method {method}; .* deflate\.$"):
+        corpus(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("b.jsonl", b'{"text": "Another record of a few words."}\n')
+    assert corpus(f"{path}!b.jsonl").counts.kept == 1
+
+
 @pytest.mark.slow
 def test_a_zip_that_lies_about_the_size_of_a_member_gains_nothing_by_it(tmp_path: Path):
     path = tmp_path / "c.zip"

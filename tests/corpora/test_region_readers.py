@@ -347,11 +347,11 @@ def test_ids_that_are_there_twice_and_lines_that_are_cut(tmp_path: Path, picture
     assert faults == {"a line with another number of columns than 6 or 10": 2}
 
 
-def npz(**arrays: bytes) -> bytes:
+def npz(method: int = zipfile.ZIP_DEFLATED, **arrays: bytes) -> bytes:
     """A NumPy archive of arrays that are given as files."""
     whole = {"boxes": boxes_of(0), "features": features_of(0), "image_w": WIDTH, "image_h": HEIGHT}
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "w", method) as archive:
         for name, array in whole.items():
             file = io.BytesIO()
             np.save(file, array)
@@ -391,6 +391,20 @@ def test_hostile_numpy_archives_are_refused(tmp_path: Path, pictured, features: 
     assert rejected["train bad"].startswith(reason)
     assert rejected["train cut"] == "not a whole .npz file of numbers"
     assert len(rejected) == 2
+
+
+def test_numpy_archives_of_another_compression_are_refused_because_it_has_no_bound(
+    tmp_path: Path, pictured
+):
+    folder = tmp_path / "npz"
+    folder.mkdir()
+    for name, method in (("1", zipfile.ZIP_BZIP2), ("2", zipfile.ZIP_LZMA)):
+        (folder / f"{name}.npz").write_bytes(npz(method))
+    for name, method in (("3", zipfile.ZIP_STORED), ("test", zipfile.ZIP_DEFLATED)):
+        (folder / f"{name}.npz").write_bytes(npz(method))
+    prepared = pictured(folder, [1, 2, 3])
+    refused = {"an .npz array not packed with deflate; pack it again": 2}
+    assert prepared.counts.quarantined == refused
 
 
 @pytest.mark.parametrize("side", [0, -1, 10**9, 10**300])
