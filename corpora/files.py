@@ -250,12 +250,20 @@ def _addressed(
 
 
 def _with_distinct_names(found: list[FoundFile]) -> list[FoundFile]:
-    """Number files of the same name (from two absolute folders), so that ids stay distinct."""
-    times: dict[tuple[Split | None, str], int] = {}
+    """Number files of the same name (from two absolute folders), so that ids stay distinct.
+
+    They are counted over all splits: a record that cannot be read is known by its location alone.
+    The number stands before the suffix, which tells the format.
+    """
+    times: dict[str, int] = {}
     distinct = []
     for file in found:
-        key = (file.split, f"{file.name}!{file.members}")
+        key = f"{file.name}!{file.members}"
         times[key] = times.get(key, 0) + 1
-        name = file.name if times[key] == 1 else f"{file.name}~{times[key]}"
+        name = file.name
+        if times[key] > 1:
+            folder, slash, last = name.rpartition("/")
+            stem, dot, suffix = last.partition(".")
+            name = f"{folder}{slash}{stem}~{times[key]}{dot}{suffix}"
         distinct.append(FoundFile(file.split, file.path, name, file.members))
     return distinct

@@ -13,7 +13,7 @@ from corpora.snapshot import take_snapshot
 from data_contracts.sources import load_source
 from fourstage.errors import ContractViolation, UnknownNameError
 from tests.corpora.conftest import Prepare, source_of
-from tests.corpora.made_up import documents, lines_of, write
+from tests.corpora.made_up import documents, lines_of, rows, write
 
 
 def names(**settings: object) -> list[str]:
@@ -64,6 +64,22 @@ def test_folders_globs_and_files_are_found_in_one_settled_order(tmp_path: Path):
     assert names(files=f"{tmp_path}/*/*.txt") == ["b/one.txt", "b/two.txt"]
     assert names(files=f"{tmp_path}/**/*.txt")[-1] == "c/deep/x.txt"
     assert names(files=[f"{tmp_path}/a.txt", f"{tmp_path}/a.txt"]) == ["a.txt"]
+
+
+def test_files_of_one_name_in_two_splits_have_names_of_their_own(tmp_path: Path, dataset: Prepare):
+    """A line of test that cannot be read would otherwise bear the name of a good row of train."""
+    for folder, seed in (("train", 2), ("test", 9)):
+        (tmp_path / folder).mkdir()
+        records = [{key: row[key] for key in ("text", "label")} for row in rows(20, seed)]
+        write(tmp_path / folder / "part-0.jsonl", records)
+    path = tmp_path / "test" / "part-0.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:6], "{broken", *lines[7:]]) + "\n")
+    prepared = dataset(files={s: f"{tmp_path}/{s}/*.jsonl" for s in ("train", "test")})
+    (rejected,) = prepared.rejected()
+    assert rejected["location"] == "part-0~2.jsonl:7"
+    assert rejected["location"] not in {row["id"] for row in prepared.table()}
+    assert "part-0.jsonl:7" in {row["id"] for row in prepared.table()}
 
 
 def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path):
