@@ -69,6 +69,16 @@ def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Reject
     Raises:
         ContractViolation: The file is binary, in another encoding, or has too long a line.
     """
+    for number, line, fault in all_lines(content, source):
+        yield fault or (number, line)
+
+
+def all_lines(content: Content, source: Source) -> Iterator[tuple[int, str, Rejected | None]]:
+    """The same for records of several lines: each line with its fault, if it can't be decoded.
+
+    Such a line has marks of replacement in place of what can't be decoded. It is not to be kept,
+    but tells where its record ends.
+    """
     peek = Peekable(content.stream, SAMPLE_BYTES)
     encoding = _encoding_of(content, source, peek.head)
     stream: ReadsBytes = peek
@@ -82,17 +92,18 @@ def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Reject
             is_utf8 = codecs.lookup(encoding).name.startswith("utf-8")
             raw = raw.removeprefix(codecs.BOM_UTF8) if is_utf8 else raw
         try:
-            yield number, raw.decode(encoding)
+            yield number, raw.decode(encoding), None
         except UnicodeDecodeError as error:
             if not tried:
                 tried = True
                 _refuse_other_encoding(content, encoding, number, peek.head)
-            yield Rejected(
+            fault = Rejected(
                 f"{content.name}:{number}",
                 f"{content.name}:{number}",
                 f"not {encoding}",
                 detail=f"byte {offset + error.start} of the file",
             )
+            yield number, raw.decode(encoding, "replace"), fault
 
 
 def whole(

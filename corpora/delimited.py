@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from corpora.archives import Content
-from corpora.decoding import check_text, lines
+from corpora.decoding import all_lines, check_text
 from corpora.limits import MAX_LINE_BYTES
 from corpora.readers import Raw
 from data_contracts.records import Rejected
@@ -44,7 +45,6 @@ def read_table(
         try:
             row = next(rows)
         except StopIteration:
-            yield from feed.rejected
             return
         except csv.Error as error:
             if feed.number > feed.start or "unexpected end of data" in str(error):
@@ -53,10 +53,13 @@ def read_table(
                     f'(read to line {feed.number}); double it ("") or set `quotes: none`.'
                 ) from error
             location = f"{content.name}:{feed.start}"
-            yield from feed.take_rejected()
-            yield Rejected(location, location, "malformed row", detail=str(error)[:80])
+            malformed = Rejected(location, location, "malformed row", detail=str(error)[:80])
+            yield feed.take_fault() or malformed
             continue
-        yield from feed.take_rejected()
+        if fault := feed.take_fault():
+            location = f"{content.name}:{feed.start}"
+            yield replace(fault, id=location, location=location)
+            continue
         if not row or (len(row) == 1 and not row[0].strip()):
             continue
         if not names:
@@ -84,7 +87,7 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
     feed = _Lines(content, source)
     try:
         for row in _reader(feed, delimiter_of(feed.first(), delimiter, quoted), quoted):
-            if row and (len(row) > 1 or row[0].strip()):
+            if feed.take_fault() is None and row and (len(row) > 1 or row[0].strip()):
                 return [cell.strip() for cell in row]
     except csv.Error as error:
         raise ContractViolation(
@@ -145,11 +148,11 @@ class _Lines:
     """Lines for the csv module, with the number of the line where the current record starts."""
 
     def __init__(self, content: Content, source: Source):
-        self._lines: Iterator[tuple[int, str] | Rejected] = lines(content, source)
+        self._lines: Iterator[tuple[int, str, Rejected | None]] = all_lines(content, source)
         self._where = content.where
         self.number = 0
         self.start = 0
-        self.rejected: list[Rejected] = []
+        self._fault: Rejected | None = None
 
     def first(self) -> list[str]:
         """The first lines that can be decoded, without consuming them."""
@@ -158,31 +161,28 @@ class _Lines:
             if (item := next(self._lines, None)) is None:
                 break
             items.append(item)
-            characters += 0 if isinstance(item, Rejected) else len(item[1])
+            characters += len(item[1])
         self._lines = chain(items, self._lines)
-        return [item[1] for item in items if not isinstance(item, Rejected)]
+        return [line for _, line, fault in items if fault is None]
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        for item in self._lines:
-            if isinstance(item, Rejected):
-                self.rejected.append(item)
-                continue
-            self.number, line = item
-            if not self.start:
-                self.start = self.number
-            elif self.number - self.start > MAX_RECORD_LINES:
-                raise ContractViolation(
-                    f"{self._where}: line {self.start}: a quote opens here and is not closed "
-                    f'within {MAX_RECORD_LINES:,} lines; double it ("") or set `quotes: none`.'
-                )
-            return line
-        raise StopIteration
+        self.number, line, fault = next(self._lines)
+        self._fault = self._fault or fault
+        if not self.start:
+            self.start = self.number
+        elif self.number - self.start > MAX_RECORD_LINES:
+            raise ContractViolation(
+                f"{self._where}: line {self.start}: a quote opens here and is not closed "
+                f'within {MAX_RECORD_LINES:,} lines; double it ("") or set `quotes: none`.'
+            )
+        return line
 
-    def take_rejected(self) -> list[Rejected]:
-        taken, self.rejected = self.rejected, []
+    def take_fault(self) -> Rejected | None:
+        """Why the current record cannot be read; None if all its lines could be decoded."""
+        taken, self._fault = self._fault, None
         return taken
 
 

@@ -60,6 +60,21 @@ def test_quoted_commas_quotes_and_line_ends_stay_in_their_field(tmp_path: Path, 
     assert [row["location"] for row in table] == ["t.csv:2", "t.csv:4", "t.csv:5"]
 
 
+@pytest.mark.parametrize("bad", [b'in \xff between\nlast"', b'whole\nlast \xff"'])
+def test_a_record_with_a_line_that_cannot_be_decoded_is_rejected_whole(
+    tmp_path: Path, corpus: Prepare, bad: bytes
+):
+    path = tmp_path / "t.csv"
+    good = "".join(f"text number {i},1\n" for i in range(20)).encode()
+    path.write_bytes(b'text,n\n"first\n' + bad + b",2\nnext of all,3\n\xff end,4\n" + good)
+    prepared = corpus(path)
+    texts = [row["text"] for row in prepared.table()]
+    assert texts == ["next of all", *(f"text number {i}" for i in range(20))]
+    assert prepared.counts.quarantined == {"not utf-8": 2}
+    assert [item["location"] for item in prepared.rejected()] == ["t.csv:2", "t.csv:6"]
+    assert prepared.counts.read == 23
+
+
 def test_rows_of_a_wrong_width_are_rejected_by_line(tmp_path: Path, corpus: Prepare):
     path = tmp_path / "t.csv"
     path.write_text("text,n\none of two,1\ntwo,2,3\nthree\n\nfour of two,4\n")
