@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -13,13 +14,16 @@ from corpora.limits import MAX_LINE_BYTES
 from corpora.readers import Raw
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
-from fourstage.errors import ContractViolation, did_you_mean
+from fourstage.errors import ContractViolation, did_you_mean, listed
 
 # A quoted field with more lines than this counts as an unclosed quote.
 MAX_RECORD_LINES = 10_000
 
 # From this many lines, or as many as have so many characters, the delimiter is told.
 SAMPLED_LINES, SAMPLED_CHARACTERS = 40, 1 << 20
+
+# A cell that may be shown as a column's name; a longer one, or one with blanks, may be text.
+_NAME = re.compile(r"[^\W\d][\w.-]{0,39}")
 
 # The csv module's limit of 128 KiB applies to the whole process; ours is a limit per line.
 csv.field_size_limit(MAX_LINE_BYTES)
@@ -188,16 +192,18 @@ class _Lines:
 
 def _check_columns(content: Content, source: Source, names: list[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
+    # The first row of a table without a header is data, which no message quotes.
+    told = [name for name in names if _NAME.fullmatch(name)]
     if repeated:
+        one = repr(repeated[0]) if repeated[0] in told else names.index(repeated[0]) + 1
         raise ContractViolation(
-            f"{content.where}: the column {repeated[0][:60]!r} occurs twice in the header; "
-            "rename one."
+            f"{content.where}: the column {one} occurs twice in the header; rename one."
         )
     for role, column in source.columns_needed():
         if column not in names:
-            shown = ", ".join(name[:40] for name in names[:20])
+            shown = f", such as {listed(told, 20)}" if told else ", none with a short name"
             raise ContractViolation(
                 f"{content.where}: line 1: expected a column {column!r} ({role})"
-                f"{did_you_mean(column, names)} Columns: {shown}. Correct 'fields', or name the "
-                "'columns' of a table without a header."
+                f"{did_you_mean(column, told)} It has {len(names):,} columns{shown}. Correct "
+                "'fields', or name the 'columns' of a table without a header."
             )

@@ -88,6 +88,15 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, corpus: Prep
     path.write_text("texts,label\na,b\n")
     with pytest.raises(ContractViolation, match=r"expected a column 'text'.*did you mean 'texts'"):
         corpus(path)
+    path.write_text(f"A text of somebody,pos,{'x' * 50}\na,b,c\n")
+    with pytest.raises(ContractViolation, match=r"It has 3 columns, such as pos\. Correct"):
+        corpus(path)
+    path.write_text("A text of somebody,\na,b\n")
+    with pytest.raises(ContractViolation, match=r"It has 2 columns, none with a short name\."):
+        corpus(path)
+    path.write_text("a text,a text\na,b\n")
+    with pytest.raises(ContractViolation, match="the column 1 occurs twice in the header"):
+        corpus(path)
     path.write_text("text,text\na,b\n")
     with pytest.raises(ContractViolation, match="occurs twice in the header"):
         corpus(path)
