@@ -323,7 +323,8 @@ def headless(first: Sequence[str], records: Records, asked: Asked) -> bool:
         return False
     for number, cell in zip(numbers, first, strict=True):
         seen = {record.get(number) for record in records}
-        if cell in seen and len(seen) <= max(2, len(records) // ROWS_PER_LABEL):
+        # A cell without a name is no value: Excel writes an empty last column.
+        if cell and cell in seen and len(seen) <= max(2, len(records) // ROWS_PER_LABEL):
             return True
     if any(cell.lower() in (*TEXTS, *LABELS) for cell in first):
         return False

@@ -436,7 +436,7 @@ def _fields(chosen: Roles, new: Mapping[str, str]) -> dict[str, Any]:
     """What the source says of the columns, some of which have new names."""
     said: dict[str, Any] = {"fields": {}}
     for role in ("id", "text", "text_pair", "label", "group"):
-        if column := getattr(chosen, role):
+        if (column := getattr(chosen, role)) is not None:  # a column may have no name
             said["fields"][role] = new.get(column, column)
     if chosen.choices:
         columns = [new.get(column, column) for column in chosen.choices]

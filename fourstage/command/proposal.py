@@ -301,7 +301,7 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     lines = [
         f"name: {facts['name']}",
         f"description: {description}",
-        f"language: {facts['language']}",
+        f"language: {_plain(facts['language'])}",
         f"licence: {'PSF-2.0' if about else 'not stated'}"
         + ("" if about else "        # yours: an SPDX name, or words"),
         "fetch: none",

@@ -62,6 +62,17 @@ def test_a_known_or_named_column_makes_a_header_of_long_cells_and_numbers(tmp_pa
     assert _rows(_write(tmp_path / "t.csv", rows)).records == 60
 
 
+def test_an_empty_last_column_and_a_label_without_a_name_are_below_a_header(tmp_path: Path):
+    rows = [f"{text},{LABELS[n % 3]}" for n, text in enumerate(TEXTS)]
+    found = _rows(_write(tmp_path / "t.csv", ["text,label,", *(f"{row}," for row in rows)]))
+    assert found.source["fields"] == {"text": "text", "label": "label"}
+    assert (found.records, "columns" in found.source) == (60, False)
+    found = _rows(_write(tmp_path / "t.csv", ["text,", *rows]))
+    assert found.source["fields"] == {"text": "text", "label": ""}
+    assert found.labels == {"bug": 20, "question": 20, "idea": 20}
+    assert parse_source(found.source).is_dataset
+
+
 def test_json_lines_are_known_whatever_the_file_is_called(tmp_path: Path):
     lines = [json.dumps({"text": t, "intent": LABELS[n % 3]}) for n, t in enumerate(TEXTS)]
     for name in ("train.txt", "test.txt"):

@@ -390,6 +390,12 @@ def test_text_that_breaks_the_default_contract_gets_one_that_tolerates_it(tmp_pa
     assert 0.1 < load_suite("my_text", [folder]).tolerance < 0.2
 
 
+def test_a_language_whose_code_yaml_reads_as_a_boolean_is_quoted(tmp_path):
+    texts = _texts(tmp_path, documents(40))
+    folder = _new(tmp_path / "mine", "--corpus", texts, "--language", "no")
+    assert load_source("my_text", [folder]).language == "no"
+
+
 def test_files_that_cannot_be_used_leave_no_folder_behind(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("body\n" + "a line of text\n" * 9)
     assert main(["new", str(tmp_path / "mine"), "--rows", str(tmp_path / "t.csv")]) == 3
