@@ -86,6 +86,7 @@ def _evaluation_texts(
     would be a word that no corpus has.
     """
     from corpora.answers import texts_in
+    from corpora.decontamination import Variant
     from corpora.identity import normal_form
     from corpora.prepared import prepared_rows
 
@@ -95,9 +96,12 @@ def _evaluation_texts(
             for row in prepared_rows(dataset.folder):
                 if row.split != "train":
                     for text in dict.fromkeys((row.whole, *row.texts)):
-                        yield text
-                        if marks and (bare := normal_form(text, marks)) != normal_form(text):
-                            yield bare
+                        bare = normal_form(text, marks) if marks else ""
+                        marked = marks and bare != normal_form(text)
+                        alone = text in row.texts
+                        yield text if alone and not marked else Variant(text)
+                        if marked:
+                            yield bare if alone else Variant(bare)
                     yield from texts_in(dataset.facts["answers"], row.label)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from corpora.decontamination import CHARACTERS, WORDS, EvaluationTexts
+from corpora.decontamination import CHARACTERS, MOST_TEXTS, WORDS, EvaluationTexts, Variant
 from corpora.identity import normal_form
 from tests.corpora.conftest import Prepare
 from tests.corpora.made_up import chinese, documents, write
@@ -31,6 +31,24 @@ def test_twenty_six_characters_in_a_row_are_found_and_twenty_five_are_not():
         part = text[10 : 10 + count]
         around = "前面的话" + part[:9] + "，" + part[9:] + "后面的话"
         assert touches([text], around) is found
+
+
+def test_what_more_than_ten_evaluation_texts_share_is_no_evidence():
+    footer = " ".join(f"footer{i}" for i in range(40))
+    texts = [f"{SENTENCE} {footer}"]
+    texts += [f"{' '.join(f'own{n}w{i}' for i in range(20))} {footer}" for n in range(MOST_TEXTS)]
+    document = f"A text of its own. {footer}"
+    assert not touches(texts, document)
+    assert touches(texts[:-1], document)
+    assert touches(texts, SENTENCE)
+    assert touches(texts, texts[3])
+
+
+def test_the_passage_of_many_questions_is_one_text():
+    together = [Variant(f"What is word{n}? {SENTENCE}") for n in range(2 * MOST_TEXTS)]
+    for texts in ([SENTENCE, SENTENCE.upper()] * MOST_TEXTS, [SENTENCE, *together], together):
+        assert touches(texts, f"Before. {SENTENCE}")
+    assert touches(together, f"And: what is word7? {SENTENCE[:60]}")
 
 
 def test_a_short_text_is_found_whole_only():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from corpora.decontamination import EvaluationTexts
 from corpora.identity import normal_form
 from corpora.preparation import prepare_dataset
@@ -33,6 +35,40 @@ def test_corpora_are_kept_free_of_the_texts_to_write_of_evaluation_rows(tmp_path
     assert {f"{split} {n}" for split in ("dev", "test") for n in range(5)} < set(found)
     assert "dev again" in found
     assert not any(text.startswith("train") for text in found)
+
+
+@pytest.mark.parametrize("markings", [(), ("<e1>", "</e1>")])
+def test_a_passage_of_many_rows_is_found_however_many_they_are(
+    tmp_path: Path, markings: tuple[str, ...]
+):
+    """Each row asks something else of it, or marks another of its words."""
+    words = [f"word{number}" for number in range(16)]
+    before, after = markings or ("", "")
+    asked = [
+        {
+            "text": f"What is said of word{n}?",
+            "passage": " ".join([*words[:n], before, words[n], after, *words[n + 1 :]]),
+            "label": "ab"[n % 2],
+        }
+        for n in range(15)
+    ]
+    train = [
+        {"text": f"A text to train {label}.", "passage": f"Passage of {label}.", "label": label}
+        for label in "ab"
+    ]
+    files = {
+        split: str(write(tmp_path / f"{split}.jsonl", of))
+        for split, of in (("train", train), ("test", asked))
+    }
+    raw = {"name": "mine", "language": "en", "licence": "none", "files": files}
+    fields = {"text": "passage", "text_pair": "text", "label": "label"}
+    source = parse_source(raw | {"fields": fields, "markings": markings})
+    prepare_dataset(source, take_snapshot(source), tmp_path, overlap="report")
+    dataset = Input("dataset", "", tmp_path, {}, {"answers": source.answers})
+    role = "evaluation mine"
+    found = EvaluationTexts(_evaluation_texts({role: dataset}, {role: source.markings}))
+    text = f"So: {' '.join(words)}."
+    assert found.touches(text, normal_form(text))
 
 
 def test_texts_of_a_pair_and_texts_without_their_markings_are_found_in_a_corpus(tmp_path: Path):
