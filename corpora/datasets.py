@@ -147,7 +147,7 @@ class DatasetWriter:
         self._first_of_kind: dict[str, str] = {}
         self._cleaned_away: Counter[str] = Counter()
         # With `rows_per_label`: for each label, a heap of the rows with the least digests.
-        self._candidates: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        self._candidates: defaultdict[str, list[tuple[int, int, str, str]]] = defaultdict(list)
         self._details: dict[str, Any] = {}
 
     def write(self, snapshot: Snapshot) -> Counts:
@@ -242,7 +242,8 @@ class DatasetWriter:
                     self._groups.merge(key, picture.digest)
                 row = replace(row, picture=picture.name)
             if self._source.rows_per_label and split in (None, "train"):
-                self._offer(item.label, item.id, len(self._rows), plain_normal)
+                beside = text_digest("", "", pair) + (f" {picture.digest}" if picture else "")
+                self._offer(item.label, item.id, len(self._rows), plain_normal, beside)
             elif makes_splits and not captions and split in (None, "train"):
                 whole = plain_normal if pair is None else f"{plain_normal} {normal_form(pair)}"
                 for match in near.matches_and_add(whole):
@@ -330,12 +331,20 @@ class DatasetWriter:
         check_kinds(self._source.name, self._kinds, self._first_of_kind)
         check_names(self._source.name, Counter(name for row in self._rows for name in row.names))
 
-    def _offer(self, label: str, identity: str, number: int, normal: str) -> None:
-        """Make a row a candidate if its id's digest is among the least of its label."""
+    def _offer(self, label: str, identity: str, number: int, normal: str, beside: str) -> None:
+        """Make a row a candidate if its id's digest is among the least of its label.
+
+        Args:
+            label: Its label.
+            identity: Its id.
+            number: Its number.
+            normal: Normal form of its text.
+            beside: Digest of its second text or choices, and of its picture.
+        """
         assert self._source.rows_per_label is not None
         digest = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big")
         heap = self._candidates[label]
-        heapq.heappush(heap, (-digest, number, normal))
+        heapq.heappush(heap, (-digest, number, normal, beside))
         if len(heap) > _CANDIDATES * self._source.rows_per_label:
             heapq.heappop(heap)  # the largest digest: they are negated
 
@@ -346,20 +355,26 @@ class DatasetWriter:
         if most is None:
             return gone
         near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
-        kept: list[int] = []
+        # For each text of `near`, the rows kept that are like it, by what is beside their text: a
+        # premise with another hypothesis is another row.
+        kept: list[dict[str, int]] = []
+        chosen: set[int] = set()
         repeated: dict[int, int] = {}
         for label in sorted(self._candidates):
             taken = 0
-            for _, number, normal in sorted(self._candidates[label], reverse=True):
+            for _, number, normal, beside in sorted(self._candidates[label], reverse=True):
                 if taken == most:
                     break
-                match = near.match_or_add(normal)  # numbers its texts in the order of `kept`
+                match = near.match_or_add(normal)
                 if match is None:
-                    kept.append(number)
-                    taken += 1
+                    kept.append({})
+                alike = kept[-1 if match is None else match]
+                if beside in alike:
+                    repeated[number] = alike[beside]
                 else:
-                    repeated[number] = kept[match]
-        chosen = set(kept)
+                    alike[beside] = number
+                    chosen.add(number)
+                    taken += 1
         for number, row in enumerate(self._rows):
             if row.split not in (None, "train") or number in chosen:
                 continue

@@ -274,6 +274,24 @@ def test_rows_per_label_draws_the_same_distinct_rows(tmp_path: Path, dataset: Pr
     assert {row["id"] for row in dataset(path, rows_per_label=50).table()} == chosen
 
 
+def test_rows_per_label_keeps_a_text_with_other_second_texts(tmp_path: Path, dataset: Prepare):
+    """Each premise comes with a hypothesis for each label."""
+    premises = [row["text"] for row in rows(60)]
+    records = [
+        {"id": f"{number} {label}", "text": premise, "other": f"{said} {number}", "label": label}
+        for number, premise in enumerate(premises)
+        for label, said in (("no", "it is not"), ("yes", "it is"), ("maybe", "it may be"))
+    ]
+    again = [record | {"id": f"{record['id']} again"} for record in records if record["id"] < "3"]
+    path = write(tmp_path / "t.jsonl", records + again)
+    fields = {"id": "id", "text": "text", "text_pair": "other", "label": "label"}
+    prepared = dataset(path, fields=fields, rows_per_label=60)
+    assert prepared.labels() == ["maybe", "no", "yes"]
+    assert Counter(row["label"] for row in prepared.table()) == dict.fromkeys(prepared.labels(), 60)
+    different = {(row["text"], row["text_pair"]) for row in prepared.table()}
+    assert len(different) == prepared.counts.kept
+
+
 def test_rows_per_label_leaves_the_rows_of_other_splits(tmp_path: Path, dataset: Prepare):
     test = rows(60, 9)
     paths = write(tmp_path / "t.jsonl", rows(400)), write(tmp_path / "e.jsonl", test)
