@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import pyarrow
 
+from corpora.alike_rows import AlikeRows, group_index
 from corpora.answer_counts import answer_counts, check_learnable
 from corpora.answers import after_cleaning, names_in, num_in, texts_in, without_offsets
 from corpora.arrow_files import TableWriter
@@ -25,7 +26,6 @@ from corpora.cleaning import clean
 from corpora.evaluation_rows import EvaluationRows, Place
 from corpora.identity import marked_form, normal_form, text_digest
 from corpora.labels import check_kinds, check_names, check_seen
-from corpora.near_duplicates import NearDuplicates
 from corpora.pictures import KnownPicture, read_pictures
 from corpora.prepared import GROUPS
 from corpora.profile import measure
@@ -45,8 +45,6 @@ from fourstage.label_order import in_order
 
 Overlap = Literal["drop_from_train", "refuse", "report"]
 
-# Passages at least this similar stay on one side of a split that we make: more than copies only.
-GROUP_SIMILARITY = 0.5
 # With `rows_per_label`, this many times as many rows are considered, because some are duplicates.
 _CANDIDATES = 2
 _SHOWN = 20
@@ -143,6 +141,7 @@ class DatasetWriter:
         self._profile_schema = dataset_profile(measures, source.answers)
         self._rows: list[_Known] = []
         self._groups = DisjointSet()  # of the rows' keys
+        self._alike = AlikeRows(largest=source.set_aside)
         self._kinds: Counter[str] = Counter()
         self._first_of_kind: dict[str, str] = {}
         self._cleaned_away: Counter[str] = Counter()
@@ -166,6 +165,7 @@ class DatasetWriter:
                 if not self._rows:
                     raise ContractViolation(nothing_left(self._source, snapshot, ledger))
                 self._check_labels()
+                self._join_alike(spool)
                 gone = self._sample(ledger)
                 # Overlap first: rows carved out afterwards must not contain test texts either.
                 duplicates = self._settle_overlap(ledger, gone)
@@ -187,11 +187,7 @@ class DatasetWriter:
         return ledger.counts
 
     def _read(self, snapshot: Snapshot, ledger: RejectionLog, spool: TableWriter) -> None:
-        listed = self._source.listed_splits
-        makes_splits = not {"train", "dev", "test"} <= listed
         captions = self._source.has_captions
-        near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
-        near_keys: list[str] = []
         ids: set[str] = set()
         taken: set[tuple[Split | None, str]] = set()
         for split, item in read_rows(self._source, snapshot):
@@ -244,11 +240,8 @@ class DatasetWriter:
             if self._source.rows_per_label and split in (None, "train"):
                 beside = text_digest("", "", pair) + (f" {picture.digest}" if picture else "")
                 self._offer(item.label, item.id, len(self._rows), plain_normal, beside)
-            elif makes_splits and not captions and split in (None, "train"):
-                whole = plain_normal if pair is None else f"{plain_normal} {normal_form(pair)}"
-                for match in near.matches_and_add(whole):
-                    self._groups.merge(key, near_keys[match])
-                near_keys.append(key)
+            elif self._may_be_carved(split):
+                self._alike.add(key, _all_of(plain_normal, pair))
             self._rows.append(self._known(row, split, same, plain, key))
             spool.add(
                 {
@@ -268,6 +261,26 @@ class DatasetWriter:
             self._details["characters_removed"] = dict(sorted(self._cleaned_away.items()))
         if self._pictures is not None:
             self._details["pictures"] = self._pictures.counts
+
+    def _may_be_carved(self, split: Split | None) -> bool:
+        """Whether rows that are listed under a split are grouped by likeness, then divided."""
+        makes_splits = not set(SPLITS) <= self._source.listed_splits
+        chosen = self._source.has_captions or self._source.rows_per_label
+        return makes_splits and not chosen and split in (None, "train")
+
+    def _join_alike(self, spool: Path) -> None:
+        """Merge the groups of rows with near-duplicate texts."""
+
+        def again() -> Iterator[tuple[str, str]]:
+            for known, row in zip(self._rows, _spooled(spool), strict=True):
+                if self._may_be_carved(known.split):
+                    pair = "\n".join(row["choices"]) if row["choices"] else row["text_pair"]
+                    normal = normal_form(row["text"], self._source.markings)
+                    yield known.key, _all_of(normal, pair)
+
+        for first, *others in self._alike.groups(again):
+            for other in others:
+                self._groups.merge(first, other)
 
     def _picture(self, row: Row) -> KnownPicture | Rejected | None:
         """The picture that a row names; None if the source has none."""
@@ -354,7 +367,7 @@ class DatasetWriter:
         gone: set[int] = set()
         if most is None:
             return gone
-        near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
+        near = group_index()
         # For each text of `near`, the rows kept that are like it, by what is beside their text: a
         # premise with another hypothesis is another row.
         kept: list[dict[str, int]] = []
@@ -675,6 +688,11 @@ class DatasetWriter:
 def _named_group(group: str) -> str:
     """A group's name as a key that cannot equal the digest of a text."""
     return f"group {hashlib.sha256(group.encode()).hexdigest()}"
+
+
+def _all_of(normal: str, pair: str | None) -> str:
+    """A text's normal form and that of what is beside it."""
+    return normal if pair is None else f"{normal} {normal_form(pair)}"
 
 
 def _spooled(path: Path) -> Iterator[dict[str, Any]]:
