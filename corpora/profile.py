@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corpora.identity import is_unspaced
+from fourstage.languages import main_language
 
 SPECIAL_TOKENS = re.compile(
     r"\[(?:PAD|UNK|CLS|SEP|MASK)\]|</?s>|<(?:pad|unk|mask|cls|sep|eod|eop|bos|eos)>"
@@ -100,7 +101,7 @@ def script_share(text: str, language: str) -> float:
 
 def script(language: str) -> str:
     """Name of a language's script."""
-    return _LANGUAGES.get(language.split("-")[0], "latin")
+    return _LANGUAGES.get(main_language(language), "latin")
 
 
 def _total(pattern: re.Pattern[str], text: str) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from fourstage.languages import main_language
+
 # A dot after these never ends a sentence.
 _TITLES = frozenset(
     "mr mrs ms dr prof rev hon st sr jr gen col lt sgt capt cmdr adm gov sen rep pres "
@@ -43,7 +45,7 @@ def split_sentences(text: str, language: str) -> list[str]:
         >>> split_sentences("天气很好。“走吧！”他说……我们去了", "zh")
         ['天气很好。', '“走吧！”', '他说……', '我们去了']
     """
-    unspaced = language.split("-")[0] in _UNSPACED
+    unspaced = main_language(language) in _UNSPACED
     sentences: list[str] = []
     for paragraph in _PARAGRAPH.split(text):
         ends = _chinese_ends(paragraph) if unspaced else _english_ends(paragraph)

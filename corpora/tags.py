@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fourstage.languages import main_language
+
 # Prefixes by scheme. BILOU says L and U for the E and S of BIOES, BMES says M for its I.
 _PREFIXES = {"iob1": "IB", "iob2": "IB", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
 _AS_BIOES = {"L": "E", "U": "S", "M": "I"}
@@ -31,7 +33,7 @@ def joined(tokens: Sequence[str], language: str) -> tuple[str, list[tuple[int, i
         tokens: The tokens, none empty.
         language: Language of the source.
     """
-    unspaced = language.split("-")[0] in UNSPACED
+    unspaced = main_language(language) in UNSPACED
     text, places = "", []
     for number, token in enumerate(tokens):
         if number and not (unspaced and _touch(tokens[number - 1], token)):

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from corpora.identity import normal_form
 from corpora.profile import script
+from fourstage.languages import main_language
 
 ENOUGH_ROWS = 50  # training rows from which profiles are told apart
 ENOUGH = 20  # trigrams of a text that is judged: a name alone may be in either language
@@ -25,7 +26,7 @@ ENOUGH = 20  # trigrams of a text that is judged: a name alone may be in either 
 
 def are_told_apart(language: str, answer_language: str | None) -> bool:
     """Whether texts and targets are in two languages of one script."""
-    if answer_language is None or language.split("-")[0] == answer_language.split("-")[0]:
+    if answer_language is None or main_language(language) == main_language(answer_language):
         return False
     return script(language) == script(answer_language)
 

@@ -14,6 +14,7 @@ from corpora.pieces import Pieces
 from corpora.shards import TOKEN_PROFILE, TokenWriter
 from corpora.tags import UNSPACED
 from corpora.units import ENTITY, PHRASE, covered
+from fourstage.languages import main_language
 
 BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-text stays busy
 
@@ -86,7 +87,7 @@ def tokenize(
         "words": {
             split: words[split]
             for split in sorted(counts)
-            if pieces.language.split("-")[0] not in UNSPACED
+            if main_language(pieces.language) not in UNSPACED
         },
         "unknown_share": unknown / total,
     }

@@ -25,6 +25,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from data_contracts.records import SPLITS, Split
 from data_contracts.strict import Strict
 from fourstage.errors import RecipeError, UnknownNameError, did_you_mean, look_alikes
+from fourstage.languages import main_language
 from fourstage.strict_yaml import kind_of, limit_of, read_document
 
 BUILT_IN = Path(__file__).parent / "sources"
@@ -517,7 +518,7 @@ class Source(Strict):
             of_texts = ("targets",) if self.answers == "text" else ()
             several = self.answers == "label" and not self.has_captions
             return ("dataset",) if several else ("answers", *of_texts)
-        return ("corpus_zh",) if self.language == "zh" else ("corpus",)
+        return ("corpus_zh",) if main_language(self.language) == "zh" else ("corpus",)
 
     @property
     def project(self) -> Path | None:

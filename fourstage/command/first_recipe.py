@@ -13,6 +13,7 @@ from pathlib import Path
 
 from corpora.survey import Survey
 from fourstage.errors import RecipeError
+from fourstage.languages import main_language
 from fourstage.recipe.from_nothing import (
     BETA_2,
     FAMILY,
@@ -369,7 +370,7 @@ def _head(planned: Budgets, language: str) -> str:
     network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
     pieces = vocabulary_size(language)
     vocabulary = f"scheme: wordpiece, vocabulary_size: {pieces}, lowercase: true"
-    minutes, chinese = f"{planned.minutes:g}", CHINESE if language == "zh" else ""
+    minutes, chinese = f"{planned.minutes:g}", CHINESE if main_language(language) == "zh" else ""
     return f"""\
 # A first recipe for about {minutes} minutes on two processor cores. Its settings follow from that:
 # - RoFormer: BERT's network, but attention knows how far apart tokens are. From a few million
@@ -588,7 +589,7 @@ def _metrics(rows: Survey | None) -> tuple[str, ...]:
     """The metrics, of which the first is the gate's and selects the weights."""
     if rows is None:
         return ()
-    if rows.answers == "extract" and rows.source["language"] in ("zh", "ja"):
+    if rows.answers == "extract" and main_language(rows.source["language"]) in ("zh", "ja"):
         return "cmrc_f1", "cmrc_exact_match"
     *others, best = answers_of(HEADS[rows.answers][0]).usual
     counts = rows.labels.values()

@@ -22,6 +22,7 @@ from fourstage.command.example_data import example_files
 from fourstage.command.first_recipe import Shape, budgets, first_recipe
 from fourstage.command.pretrained_shape import pretrained_shape, whole_address
 from fourstage.errors import ContractViolation, listed
+from fourstage.languages import main_language
 from fourstage.recipe.from_nothing import vocabulary_size
 from fourstage.recipe.loading import load_recipe
 from fourstage.settings import home, search_folders
@@ -234,7 +235,11 @@ def _proposal(
         told.append(f"general text: {general} ({load_source(general).description})")
     elif not start and not writes:
         first = "reads your corpus" if TEXT in found else "is left out"
-        also = "; `fourstage list sources` shows what can be fetched" if language in GENERAL else ""
+        also = (
+            "; `fourstage list sources` shows what can be fetched"
+            if main_language(language) in GENERAL
+            else ""
+        )
         told.append(
             f"general text: none in {language!r} on this machine, so stage general {first}{also}"
         )
@@ -248,7 +253,7 @@ def _proposal(
 
 def _general(language: str) -> str | None:
     """The first source of general text in a language whose files exist here."""
-    for name in GENERAL.get(language, ()):
+    for name in GENERAL.get(main_language(language), ()):
         source = load_source(name)
         try:
             if source.packages or find_files(source, search_folders()):

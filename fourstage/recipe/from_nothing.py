@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fourstage.languages import main_language
+
 FAMILY = "roformer"
 NETWORK: Mapping[str, float] = {
     "num_layers": 2,
@@ -30,7 +32,8 @@ WINDOW_TOKENS = 1024  # tokens of a batch, whatever the length of its windows
 
 def vocabulary_size(language: str) -> int:
     """Pieces of the vocabulary for texts of a language."""
-    return VOCABULARY_OF_CHARACTERS if language in ("zh", "ja") else VOCABULARY
+    of_characters = main_language(language) in ("zh", "ja")
+    return VOCABULARY_OF_CHARACTERS if of_characters else VOCABULARY
 
 
 def told_what_texts_share(answers: str, pairs: bool) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from fourstage.languages import main_language
 from fourstage.space import taken
 from models.inputs.mixture import rates
 from tasks.planning.layout import Plan
@@ -308,7 +309,8 @@ def _by_files(step: Step) -> float:
     files = step.given["snapshot"].files
     sizes = {f.path: f.size for f in files if f.split in (None, "train")}  # archives count once
     size = sum(n * (UNPACKED if f.lower().endswith(PACKED) else 1.0) for f, n in sizes.items())
-    return size / (3.0 if step.given["source"].language == "zh" else CHARACTERS_A_TOKEN)
+    chinese = main_language(step.given["source"].language) == "zh"
+    return size / (3.0 if chinese else CHARACTERS_A_TOKEN)
 
 
 def _is_alike(stage: Artifact, family: str, network: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
+from fourstage.languages import main_language
 from fourstage.recipe.starts import (
     EMBEDDINGS,
     ENTITIES,
@@ -472,7 +473,7 @@ class Layout:
         said = self.recipe.units
         settings: dict[str, Any] = {}
         given: dict[str, Any] = {}
-        if said.segmenter and language in LANGUAGES:
+        if said.segmenter and main_language(language) in LANGUAGES:
             settings["segmenter"] = segmenter_settings(said.segmenter)
         if said.gazetteer:
             given["gazetteer"] = find_gazetteer(said.gazetteer, self.folders)

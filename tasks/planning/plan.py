@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.activity import activity
 from fourstage.errors import RecipeError
+from fourstage.languages import main_language
 from fourstage.recipe.search import overrides_of, told
 from fourstage.settings import search_folders
 from models.catalogue import literals
@@ -64,7 +65,7 @@ def resolve_recipe(
             *_regions(s),
             asks(s),
             s.pictures.classes if s.pictures else (),
-            (s.answer_language or s.language).split("-")[0] not in UNSPACED,
+            main_language(s.answer_language or s.language) not in UNSPACED,
         )
         if (s := sources.get(n))
         else None

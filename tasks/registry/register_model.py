@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourstage.digests import digest
+from fourstage.languages import main_language
 from fourstage.settings import REPOSITORY
 from tasks.registry.versions import (
     CHALLENGER,
@@ -183,7 +184,7 @@ def save_text_model(
     for artifact in facts["artifacts"].values():
         artifact["uri"] = artifact["path"]
     # Not by `save_model`, which would predict on it and load TensorFlow into this process.
-    example = EXAMPLES.get(language, EXAMPLES["en"])
+    example = EXAMPLES.get(main_language(language), EXAMPLES["en"])
     shown: str | dict[str, str | list[str]] = (
         {"text": example, "text_pair": example} if head["pairs"] else example
     )

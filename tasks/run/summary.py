@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fourstage.languages import main_language
 from fourstage.recipe.schema import STAGE_KINDS
 from models.catalogue import literals, provided
 from tasks.orchestration.posting import post
@@ -158,7 +159,8 @@ def _little(
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
     guessed = [s for s in trained if s.kind != "finetune" and recipe.measured_by in s.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
-    read = {step.given["source"].language for step in run.plan.of_kind("corpus", "dataset")}
+    sources = [step.given["source"] for step in run.plan.of_kind("corpus", "dataset")]
+    read = {main_language(source.language) for source in sources}
     if pieces and read & CHARACTERS:
         pieces //= 2  # up to half of them are single characters
     learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
