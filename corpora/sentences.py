@@ -20,8 +20,11 @@ _TITLES = frozenset(
 # After these it does if the next word is capitalised and long enough to begin a sentence.
 _OPEN = frozenset("etc inc ltd co corp a.m p.m u.s u.k u.n ph.d m.d b.a m.a".split())
 
-_ENDS = re.compile(r"""[.!?]+["'”’)\]»]*(?=\s)""")
-_CHINESE_ENDS = re.compile(r"(?:[。！？；]|…+|[!?]+(?=[^\x00-\x7f]|\s|$))[”’」』）)\"']*")
+# A run of marks is tried once, as a whole: from each of its marks it would take quadratic time.
+_ENDS = re.compile(r"""(?<![.!?])[.!?]++["'”’)\]»]*+(?=\s)""")
+_CHINESE_ENDS = re.compile(
+    r"(?:[。！？；]|…++|(?<![!?])[!?]++(?=[^\x00-\x7f]|\s|$))[”’」』）)\"']*+"
+)
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]+$")
 _NEXT = re.compile(r"""\s+(["'“‘(\[«]*)(\S+)""")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.sentences import split_lines, split_sentences
+from corpora.sentences import _CHINESE_ENDS, _ENDS, split_lines, split_sentences
 
 
 @given(st.text() | st.text("aB1.!? \n\"')。！？…”今天", max_size=60), st.sampled_from(["en", "zh"]))
@@ -18,6 +18,15 @@ def test_only_blanks_are_lost(text: str, language: str):
     sentences = split_sentences(text, language)
     assert re.sub(r"\s", "", "".join(sentences)) == re.sub(r"\s", "", text)
     assert all(sentence == sentence.strip() != "" for sentence in sentences)
+
+
+@given(st.text("aB.!? \n\"')」”。！？…；今", max_size=30))
+def test_marks_end_sentences_where_they_do_if_each_mark_is_tried(text: str):
+    english = r"""[.!?]+["'”’)\]»]*(?=\s)"""
+    chinese = r"(?:[。！？；]|…+|[!?]+(?=[^\x00-\x7f]|\s|$))[”’」』）)\"']*"
+    for slow, quick in ((english, _ENDS), (chinese, _CHINESE_ENDS)):
+        spans = [match.span() for match in quick.finditer(text)]
+        assert spans == [match.span() for match in re.finditer(slow, text)]
 
 
 @pytest.mark.parametrize(
@@ -65,4 +74,7 @@ def test_a_text_without_marks_is_one_sentence_and_long_ones_take_linear_time():
     assert len(split_sentences("One more short sentence. " * 40_000, "en")) == 40_000
     assert len(split_sentences("x" * 2_000_000 + ". A b", "en")) == 2
     assert len(split_sentences("a." * 300_000, "en")) == 1
+    for language in ("en", "zh"):
+        assert len(split_sentences("!" * 200_000 + "x", language)) == 1
+        assert len(split_sentences("?" + '"' * 200_000 + "x", language)) == 1
     assert time.monotonic() - start < 10
