@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 # Terminal escape sequences are removed as a whole; otherwise "[2J" would be left as text. A title
 # that never ends is text: to its end would be the rest of the document.
@@ -34,6 +34,8 @@ _BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")  # all but single spaces, which st
 _ROUND_LINE_ENDS = re.compile(r" +\n *|\n +")
 _LINE_RUNS = re.compile(r"\n{3,}")
 _WORD = re.compile(r"\S+")
+# So many characters without a letter may be marks, which `normalize` sorts in quadratic time.
+_LONG_RUN = re.compile(r"[^\w\s\x00-\x7f]{256,}")
 _MOST_MARKS = 8  # that a character is composed with
 
 
@@ -64,7 +66,7 @@ def clean(text: str) -> Cleaned:
     if _ANY.search(text):
         text, removed = _without_invisible(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
+        text = unicodedata.normalize("NFC", _LONG_RUN.sub(_in_order, text))
     text = _BLANKS.sub(" ", text)
     text = _ROUND_LINE_ENDS.sub("\n", text)
     text = _LINE_RUNS.sub("\n\n", text)
@@ -165,6 +167,13 @@ def _words(before: str, after: str) -> tuple[list[tuple[int, str, str]], list[in
 @lru_cache(maxsize=1)
 def _places_printed(text: str) -> list[int]:
     return [place for place, character in enumerate(text) if not character.isspace()]
+
+
+def _in_order(run: re.Match[str]) -> str:
+    """An equivalent of a run of characters, with its marks in the order of the normal form."""
+    apart = "".join(unicodedata.normalize("NFD", character) for character in run[0])
+    runs = groupby(apart, key=lambda character: unicodedata.combining(character) > 0)
+    return "".join("".join(sorted(marks, key=unicodedata.combining)) for _, marks in runs)
 
 
 def _without_invisible(text: str) -> tuple[str, dict[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 
 from hypothesis import given
@@ -32,6 +33,18 @@ def test_what_is_left_is_normal_and_visible(text: str):
     assert "\n\n\n" not in left
     assert "  " not in left
     assert left == left.strip()
+
+
+@given(st.text("a\u0315\u0300\u0f73\u0344\u2260\u0302\u05b0", max_size=30))
+def test_a_long_run_of_marks_is_in_normal_form(text: str):
+    long = "e" + text * 100
+    assert clean(long).text == unicodedata.normalize("NFC", long)
+
+
+def test_a_long_run_of_marks_takes_linear_time():
+    start = time.monotonic()
+    clean("a" + "\u0315\u0300" * 100_000)  # sorted by `normalize` itself, two minutes
+    assert time.monotonic() - start < 10
 
 
 @given(st.text("abc xyz 今天é.", max_size=80))
