@@ -129,12 +129,16 @@ def whole(
         raise ContractViolation(
             f"{content.where}: one document of more than {limit // MEBIBYTE} MiB; {remedy}."
         )
-    _refuse_binary(content, source.encoding[0], data)
+    fitting, text = source.encoding[0], None
     for encoding in source.encoding:
         try:
             text = data.decode("utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding)
         except (UnicodeDecodeError, UnicodeError):
             continue
+        fitting = encoding
+        break
+    _refuse_binary(content, fitting, data)
+    if text is not None:
         return text
     try:
         data.decode(source.encoding[-1])
@@ -168,15 +172,17 @@ def check_text(values: Raw, name: str) -> Raw | Rejected:
 
 def _encoding_of(content: Content, source: Source, head: bytes) -> str:
     """The encoding of a file read line by line: the first listed one that fits its beginning."""
-    _refuse_binary(content, source.encoding[0], head)
+    fitting = source.encoding[-1]
     for encoding in source.encoding[:-1]:
         decoder = codecs.getincrementaldecoder(encoding)("strict")
         try:
             decoder.decode(head, final=len(head) < SAMPLE_BYTES)
         except (UnicodeDecodeError, UnicodeError):
             continue
-        return encoding
-    return source.encoding[-1]
+        fitting = encoding
+        break
+    _refuse_binary(content, fitting, head)
+    return fitting
 
 
 def _line_safe(encoding: str) -> bool:

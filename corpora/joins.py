@@ -41,7 +41,7 @@ class JoinedTable:
             name: Name of its file.
             split: The split it is listed under so far.
         """
-        key: Any = label_of(raw.values.get(self.column))[0]
+        key: Any = label_of(raw.values.get(self.column))[0].strip()
         key = (split, key) if self.parallel else key
         if key not in self.rows:
             location = f"{name}:{raw.line}"

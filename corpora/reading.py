@@ -101,7 +101,7 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
     group = None
     if fields.group is not None:
         value = raw.values.get(fields.group)
-        if not isinstance(value, str | int) or isinstance(value, bool):
+        if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
             return Rejected(identity, location, f"no group in {fields.group!r}")
         group = str(value)
     picture = None

@@ -234,6 +234,15 @@ def test_texts_that_a_third_is_like_stay_on_its_side(tmp_path: Path, dataset: Pr
     assert {split for of in sides.values() for split in of} == {"train", "dev", "test"}
 
 
+def test_a_row_with_an_empty_group_is_quarantined_as_one_without(tmp_path: Path, dataset: Prepare):
+    records = [row | {"g": f"g{i}"} for i, row in enumerate(rows(40))]
+    records[3]["g"] = ""
+    del records[4]["g"]
+    fields = {"text": "text", "label": "label", "group": "g"}
+    prepared = dataset(write(tmp_path / "t.jsonl", records), fields=fields)
+    assert prepared.counts.quarantined == {"no group in 'g'": 2}
+
+
 def test_without_groups_there_is_no_file_of_them(tmp_path: Path, dataset: Prepare):
     prepared = dataset(write(tmp_path / "t.jsonl", rows(60)))
     assert not (prepared.folder / GROUPS).exists()

@@ -37,6 +37,14 @@ def test_labels_come_from_a_table_of_their_own(files: Path, dataset: Prepare):
     assert all(row["text"].endswith(("(yes)", "(no)")) for row in prepared.table())
 
 
+def test_blanks_around_a_value_to_join_by_make_no_difference(files: Path, dataset: Prepare):
+    records = [{"id": f" {r['id']} ", "text": r["text"]} for r in rows(60)]
+    write(files / "texts.jsonl", records)
+    labels = (files / "labels.csv").read_text().replace("r2-7,", " r2-7 ,")
+    (files / "labels.csv").write_text(labels)
+    assert dataset(**joined(files)).counts.kept == 60
+
+
 def test_a_changed_table_is_another_snapshot(files: Path, dataset: Prepare):
     before = dataset(**joined(files)).snapshot_digest
     labels = (files / "labels.csv").read_text().replace(",pos,", ",positive,")

@@ -52,6 +52,19 @@ def test_encodings_are_tried_in_the_order_named(tmp_path: Path, corpus: Prepare)
     assert prepared.rejected()[0]["detail"] == "byte 11 of the file; reads as cp1252"
 
 
+@pytest.mark.parametrize("name", ["c.txt", "c.jsonl"])
+def test_utf_16_may_be_the_second_encoding_named(tmp_path: Path, corpus: Prepare, name: str):
+    text = "A café in the morning."
+    written = text if name == "c.txt" else f'{{"text": "{text}"}}\n'
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / name).write_bytes(written.encode(encoding))
+        (row,) = corpus(tmp_path / name, encoding=["utf-8", "utf-16"]).table()
+        assert row["text"] == text
+    (tmp_path / name).write_bytes(b"A text with \0 in it.")
+    with pytest.raises(ContractViolation, match="a NUL at byte 12"):
+        corpus(tmp_path / name, encoding=["utf-8", "utf-16"])
+
+
 def test_binary_files_are_named_for_what_they_are(tmp_path: Path, corpus: Prepare):
     path = tmp_path / "c.txt"
     for data, what in (
