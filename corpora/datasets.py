@@ -24,7 +24,7 @@ from corpora.answers import after_cleaning, names_in, num_in, texts_in, without_
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.evaluation_rows import EvaluationRows, Place
-from corpora.identity import marked_form, normal_form, text_digest
+from corpora.identity import marked_form, normal_form, text_digest, text_key
 from corpora.labels import check_kinds, check_names, check_seen
 from corpora.pictures import KnownPicture, read_pictures
 from corpora.prepared import GROUPS
@@ -218,10 +218,9 @@ class DatasetWriter:
             if row.choices:  # the same beginning with other choices is another text
                 pair = "\n".join(row.choices)
             plain_normal = normal_form(text, self._source.markings)
-            plain = same = text_digest(text, plain_normal, pair)
+            own = text_key(text, self._source.markings, plain_normal)
+            plain = same = text_digest(text, own, pair)
             if self._source.markings:
-                # A marking may be inside a word, so spaces are ignored in this comparison, too.
-                plain = text_digest(text, plain_normal.replace(" ", ""), pair)
                 same = text_digest(text, marked_form(text, self._source.markings), pair)
             self._kinds[item.label_type] += 1
             self._first_of_kind.setdefault(item.label_type, item.location)

@@ -57,7 +57,7 @@ class EvaluationTexts:
             if not normal:
                 continue
             self._count += 1
-            digest = text_digest(text, normal)
+            digest = _digest(text, normal)
             # The text of several rows, such as the passage of several questions, counts once.
             new = not isinstance(text, Variant) and digest not in counted
             if digest in self._whole and not new:
@@ -85,7 +85,7 @@ class EvaluationTexts:
         if not self._count:
             return False
         normal = self._reduced(normal)
-        if text_digest(text, normal) in self._whole:
+        if _digest(text, normal) in self._whole:
             return True
         if len(self._words) and _any(gram_hashes(word_units(normal), WORDS), self._words):
             return True
@@ -99,6 +99,11 @@ class EvaluationTexts:
         if not self._ignored:
             return normal
         return " ".join(word for word in normal.split() if word not in self._ignored)
+
+
+def _digest(text: str, normal: str) -> str:
+    """Digest of a whole text. There is a space where a marking was, maybe inside a word."""
+    return text_digest(text, normal.replace(" ", ""))
 
 
 class _Runs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from corpora.identity import normal_form
+from corpora.identity import text_key
 from corpora.prepared import PreparedRow
 from corpora.splits import position
 from fourstage.errors import ContractViolation
@@ -42,7 +42,7 @@ def fold_rows(
     if groups and len(named) >= folds:
         parts = _in_turn([groups[row.id] for row in train], folds)
     else:
-        texts = [normal_form(row.whole, markings) or row.whole for row in train]
+        texts = [text_key(row.whole, markings) for row in train]
         if (found := len(set(texts))) < folds:
             raise ContractViolation(
                 f"search.folds: expected at most {found}, the number of different texts among the"

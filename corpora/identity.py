@@ -64,6 +64,21 @@ def marked_form(text: str, markings: Sequence[str]) -> str:
     return normal_form(text)
 
 
+def text_key(text: str, markings: Sequence[str] = (), normal: str | None = None) -> str:
+    """What texts have in common that differ only in markings, punctuation and case.
+
+    A marking may be inside a word, or between two of a script without spaces, so where there are
+    markings, spaces make no difference either. A text without any letter is its own key.
+
+    Args:
+        text: Any text.
+        markings: Strings to ignore.
+        normal: Its normal form without them, if it is known.
+    """
+    normal = normal_form(text, markings) if normal is None else normal
+    return (normal.replace(" ", "") if markings else normal) or text
+
+
 def text_digest(text: str, normal: str, pair: str | None = None) -> str:
     """16 hex digits, equal for texts that differ only in punctuation and case.
 

@@ -20,7 +20,7 @@ from corpora.cleaning import clean
 from corpora.datasets import DatasetWriter, Overlap
 from corpora.decontamination import EvaluationTexts
 from corpora.evaluation_rows import EvaluationRows
-from corpora.identity import normal_form, text_digest
+from corpora.identity import normal_form, text_digest, text_key
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
 from corpora.readers.python_docs import library_names
@@ -168,7 +168,8 @@ class _CorpusWriter:
                     cleaned_away[kind] = cleaned_away.get(kind, 0) + count
                 measures = measure(cleaned.text, self._source.language, cleaned.removed)
                 normal = normal_form(cleaned.text, self._source.markings)
-                digest = text_digest(cleaned.text, normal)
+                key = text_key(cleaned.text, self._source.markings, normal)
+                digest = text_digest(cleaned.text, key)
                 reason, detail = self._why_removed(cleaned.text, normal, digest, measures)
                 if reason:
                     ledger.remove(item.id, item.location, reason, detail)

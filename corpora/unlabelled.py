@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from corpora.answers import texts_in
-from corpora.identity import normal_form
+from corpora.identity import text_key
 from corpora.prepared import PreparedRow
 
 
@@ -35,7 +35,7 @@ def unlabelled(
     def new(texts: Iterable[str | None]) -> list[str]:
         parts = []
         for text in filter(None, texts):
-            same = normal_form(text, markings) or text
+            same = text_key(text, markings)
             if same not in seen:
                 seen.add(same)
                 parts.append(text)

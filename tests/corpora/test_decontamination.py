@@ -65,6 +65,10 @@ def test_markings_and_ignored_words_make_no_difference():
     assert touches([short], " ".join(named.split()[:18]), ignored=["numpy"])
 
 
+def test_a_short_chinese_text_is_found_without_its_markings():
+    assert touches(["今天<<天气>>很好"], "今天天气很好。", markings=["<<", ">>"])
+
+
 def test_no_evaluation_texts_touch_nothing():
     assert not touches([], SENTENCE)
     assert not touches(["", "…"], SENTENCE)

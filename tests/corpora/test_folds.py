@@ -42,6 +42,17 @@ def test_rows_that_differ_in_markings_alone_are_one_text():
         assert row.split == twin.split
 
 
+def test_chinese_rows_that_differ_only_in_markings_are_in_one_part():
+    marked = [
+        PreparedRow(f"{i}{text}", f"第{i}句{text}", None, "a", "train")
+        for i in range(50)
+        for text in ("天气很好", "<<天气>>很好", "天气<<很好>>")
+    ]
+    found = iter(fold_rows(marked, 1, 2, ["<<", ">>"]))
+    for row, second, third in zip(found, found, found, strict=True):
+        assert row.split == second.split == third.split
+
+
 def test_rows_of_one_group_are_in_one_part_and_each_part_has_some():
     groups = {f"t{i}": f"group {i % 6}" for i in range(400)}
     sides: dict[str, set[int]] = {}

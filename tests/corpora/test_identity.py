@@ -15,6 +15,7 @@ from corpora.identity import (
     marked_form,
     normal_form,
     text_digest,
+    text_key,
     word_units,
 )
 
@@ -37,6 +38,15 @@ def test_case_width_and_marks_make_no_difference_but_letters_do():
     assert normal_form("Ｆine, FILM!") == normal_form("fine film")
     assert normal_form("Straße") == normal_form("STRASSE")
     assert normal_form("fine film") != normal_form("fine films")
+
+
+def test_texts_that_differ_only_in_markings_have_one_key():
+    marks = ["<<", ">>"]
+    for plain, marked in (("今天天气很好", "今天<<天气>>很好。"), ("unlike", "<<un>>like")):
+        assert text_key(marked, marks) == text_key(plain, marks) == plain
+    assert text_key("to get her") != text_key("together")
+    assert text_key("***", marks) == "***"
+    assert text_key("A << b", marks, normal_form("A << b", marks)) == "ab"
 
 
 def test_symbols_are_words_and_other_marks_are_none():
