@@ -9,7 +9,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 
-_ROUNDS = 20  # of drawing candidates anew where none will do
+_ROUNDS = 20  # of drawing anew where no candidate will do, before all captions are looked at
 
 
 class CaptionTable:
@@ -80,7 +80,7 @@ class CaptionTable:
             rng: Random generator.
 
         Raises:
-            ContractViolation: A caption finds none.
+            ContractViolation: There is none for a caption.
         """
         return self._others(documents, candidates, rng, own_text=True)
 
@@ -111,10 +111,26 @@ class CaptionTable:
             left = left[~fits]
             if not len(left):
                 return self.documents[found]
-        raise ContractViolation(
-            f"image_text_match: {len(left)} captions found no other caption with another picture;"
-            " add captions"
-        )
+        # Where one picture has most of the captions, few draws find another: draw from what fits.
+        for place in left.tolist():
+            fitting = self._fitting(own[place], own_text)
+            if not len(fitting):
+                raise ContractViolation(
+                    f"image_text_match: document {documents[place]} of {len(self.documents)} with a"
+                    " text found no other caption with another picture; add captions"
+                )
+            drawn = fitting[rng.integers(0, len(fitting), candidates)]
+            gaps = self._looks[self._pictures[drawn]] - self._looks[self._pictures[own[place]]]
+            found[place] = drawn[np.argmin(np.square(gaps).sum(axis=-1))]
+        return self.documents[found]
+
+    def _fitting(self, mine: int, own_text: bool) -> np.ndarray:
+        """The places of all captions that `_others` may find for the one at a place."""
+        alike = (self._looks == self._looks[self._pictures[mine]]).all(axis=1)
+        every = np.arange(len(self.documents))
+        seen, told = (every, [mine]) if own_text else ([mine], every)
+        known = self._is_true(self._pictures[seen], self._texts[told])
+        return np.flatnonzero(~alike[self._pictures] & ~known)
 
     def _pair(self, pictures: np.ndarray, texts: np.ndarray) -> np.ndarray:
         """A number for each picture with a text."""
