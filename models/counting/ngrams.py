@@ -41,10 +41,18 @@ class RunningText:
     tokens: np.ndarray
     lengths: np.ndarray
 
-    def ngrams(self, packing: Packing, begin_id: int) -> np.ndarray:
-        """(tokens to predict,) keys of the n-gram that ends at each token but the begin tokens."""
+    def ngrams(self, packing: Packing) -> np.ndarray:
+        """(tokens to predict,) keys of the n-gram that ends at each token but the begin tokens.
+
+        By their places, for the begin and the end of a document may be one token, as GPT-2's are.
+        """
         keys = packing.ngrams(self.tokens)
-        return keys[self.tokens[packing.order - 1 :] != begin_id]
+        runs = np.full(
+            (len(self.lengths), 2), packing.order - 1
+        )  # a document, the next one's begin
+        runs[:, 0] = self.lengths
+        predicted = np.tile([True, False], len(self.lengths)).repeat(runs.ravel())
+        return keys[predicted[: len(keys)]]
 
 
 def texts(

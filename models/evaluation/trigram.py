@@ -77,7 +77,7 @@ def trigram_of(
     def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for corpus in corpora.values():
             for text in texts(corpus, ORDER, tokenizer.cls_id, tokenizer.sep_id):
-                ngrams = text.ngrams(packing, tokenizer.cls_id)
+                ngrams = text.ngrams(packing)
                 yield ngrams, np.ones((len(ngrams), 1), np.int64)
 
     longest = summed(blocks(), folder / "longest")

@@ -234,7 +234,7 @@ class _Counting:
         tokenizer = self.job.tokenizer
         for corpus, _ in self.job.corpora.values():
             for text in texts(corpus, self.packing.order, tokenizer.cls_id, tokenizer.sep_id):
-                keys = text.ngrams(self.packing, tokenizer.cls_id)
+                keys = text.ngrams(self.packing)
                 yield keys, np.ones((len(keys), 1), np.int64)
                 self.tokens += len(keys) - len(text.lengths)
                 speed = self.tokens / (time.perf_counter() - self.started)
@@ -269,7 +269,7 @@ def _scores(
     sums: list[np.ndarray] = []
     weights: list[np.ndarray] = []
     for text in texts(corpus, model.packing.order, tokenizer.cls_id, tokenizer.sep_id):
-        found = model.probabilities(text.ngrams(model.packing, tokenizer.cls_id))
+        found = model.probabilities(text.ngrams(model.packing))
         impossible += int((found == 0).sum())
         nats = -np.log(np.maximum(found, np.finfo(float).tiny))
         sums.append(np.add.reduceat(nats, np.cumsum(text.lengths) - text.lengths))

@@ -224,9 +224,7 @@ def test_keys_of_bytes_give_the_probabilities_of_keys_of_numbers(tmp_path: Path)
     expected = probabilities(numbers, asked)
     wide = NGram(vocabulary_size=2**20, order=4)
     assert not wide.packing.in_numbers
-    keys = np.concatenate(
-        [t.ngrams(wide.packing, BEGIN) for t in ngrams.texts(text, 4, BEGIN, END)]
-    )
+    keys = np.concatenate([t.ngrams(wide.packing) for t in ngrams.texts(text, 4, BEGIN, END)])
     longest = sums.summed([(keys, np.ones((len(keys), 1), np.int64))], tmp_path)
     tables = ngrams.orders(longest, wide.packing, tmp_path, continuations=True)
     model = NGram(vocabulary_size=10, order=4)._model(numbers, TOKENIZER)
