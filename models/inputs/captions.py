@@ -55,9 +55,10 @@ class Captions:
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Document `i`: token ids (n,), lengths of its texts (s,), unit starts (n,)."""
         texts = self._rows.texts(i)
-        ids = np.concatenate(texts)
-        starts = self._tokenizer.unit_starts(ids).astype(np.uint8) * keys.WORD
-        return ids, np.array([len(text) for text in texts], np.int32), starts
+        # Of each text by itself: to byte-level BPE a word without a space before it goes on.
+        starts = np.concatenate([self._tokenizer.unit_starts(text) for text in texts])
+        lengths = np.array([len(text) for text in texts], np.int32)
+        return np.concatenate(texts), lengths, starts.astype(np.uint8) * keys.WORD
 
     @property
     def most_regions(self) -> int:
