@@ -60,7 +60,8 @@ def pack(
             is impossible, the pair becomes `RANDOM`.
         alone: Whether a single collected sentence may be segment A; `relation` must not return
             `NEXT` for it. If False, the sentence is joined by a neighbour, or skipped if it is the
-            only one of its document.
+            only one of its document. A document's last sentence goes without its neighbour where
+            segment B is text from elsewhere.
 
     Returns:
         (pairs,) of `PAIR`.
@@ -81,17 +82,21 @@ def pack(
             # Collect sentences [first, last): at least one, and enough to reach the target.
             last = min(int(np.searchsorted(ends, ends[first] + target, side="left")), num_sentences)
             last = max(last, first + 1)
+            back = False  # whether the neighbour before joins a last sentence
             if last == first + 1 and not alone:
                 if last < num_sentences:
                     last += 1
                 elif first:
-                    first -= 1
+                    first, back = first - 1, True
                 else:
                     break
             collected = last - first
             cut = first + (1 + chance.below(collected - 1) if collected > 1 else 1)
-            start, middle, end = int(ends[first]), int(ends[cut]), int(ends[last])
             how = relation(collected, chance)
+            if back and how in (Relation.RANDOM, Relation.APART):
+                # With text from elsewhere it needs no neighbour, and the document ends with it.
+                first, cut = cut, last
+            start, middle, end = int(ends[first]), int(ends[cut]), int(ends[last])
             # Number of sentences before and after A, without A's direct neighbours.
             before, behind = max(first - 1, 0), max(num_sentences - cut - 1, 0)
             if how == Relation.APART and not before + behind:
