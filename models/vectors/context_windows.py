@@ -27,6 +27,11 @@ class Block:
     pairs: np.ndarray
 
 
+def num_blocks(words: int) -> int:
+    """Number of `blocks` of a text."""
+    return -(-words // (STRETCH * STRETCHES))
+
+
 def blocks(
     ids: np.ndarray, documents: np.ndarray, window: int, rng: np.random.Generator
 ) -> Iterator[Block]:

@@ -29,7 +29,7 @@ from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, write_settings, write_weights
 from models.vectors import text
 from models.vectors.context import ContextVectors
-from models.vectors.context_windows import Block, blocks
+from models.vectors.context_windows import Block, blocks, num_blocks
 from models.vectors.logistic import QuestionSums
 from models.vectors.outputs import HierarchicalSoftmax, NegativeSampling, Output
 from models.vectors.subwords import SubwordRows, SubwordTable, subwords_of
@@ -326,11 +326,11 @@ class _Run:
     ) -> QuestionSums:
         ids, documents = text.kept_words(portion, self.job.corpora, kept, rng)
         score = QuestionSums()
-        made = list(blocks(ids, documents, self.settings.window, rng))
-        for number, block in enumerate(made):
-            read = self.state.tokens + portion.most * number / len(made)
+        total = num_blocks(len(ids))
+        for number, block in enumerate(blocks(ids, documents, self.settings.window, rng)):
+            read = self.state.tokens + portion.most * number / total
             score += update(self.vectors, block, rng, self._rate(read))
-        self.state.step += len(made)
+        self.state.step += total
         return score
 
     def _rate(self, read: float) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.vectors import text
-from models.vectors.context_windows import STRETCH, STRETCHES, blocks
+from models.vectors.context_windows import STRETCH, STRETCHES, blocks, num_blocks
 from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer
 
 WORDS = PlainTokenizer(40)
@@ -113,3 +113,10 @@ def test_a_portion_without_a_known_word_has_no_windows() -> None:
     portion = text.Portion("a", 0, 1, 2, 4)
     words = text.kept_words(portion, given, kept, np.random.default_rng(0))
     assert list(blocks(*words, 2, np.random.default_rng(0))) == []
+
+
+@pytest.mark.parametrize("words", [0, 1, 511, 512, 513, 1536])
+def test_the_number_of_blocks_is_known_before_they_are_made(words: int) -> None:
+    ids, documents = np.full(words, 7, np.int32), np.zeros(words, np.int32)
+    made = list(blocks(ids, documents, 2, np.random.default_rng(0)))
+    assert num_blocks(words) == len(made) == -(-words // (STRETCH * STRETCHES))
