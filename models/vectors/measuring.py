@@ -22,7 +22,7 @@ from models.vectors.training import Settings, Update, Vectors, output_of
 from models.weights import array_of
 
 SEED = 20_201  # of windows and noise words
-MOST = 200_000  # tokens measured of each corpus, from its start
+MOST = 200_000  # tokens measured of each corpus, in portions of a drawn order
 
 
 def measured_losses(
