@@ -620,7 +620,13 @@ class _Resolution:
                     stage.objectives[objective].get(said.get(literal, ""))
                     for literal in ("PAIRS_CAPTIONS", "LEARNS_CLASSES")
                 )
-                if "regions" in said["NEEDS"] and not pictured:
+                if said.get("READS_CASE") and stage.corpora and not blind and self._sees(stage):
+                    self.ledger.fault(
+                        where,
+                        "it reads the case of words, which captions are tokenised without; name a"
+                        " text among the corpora of the stage, or omit it",
+                    )
+                elif "regions" in said["NEEDS"] and not pictured:
                     self.ledger.fault(
                         where,
                         "it predicts something of pictures, but no source of the stage has any;"

@@ -42,6 +42,11 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
     assert found.notes == ()
 
 
+def test_the_case_of_words_may_be_learned_from_text_beside_captions():
+    (stage,) = resolved({"captions": 1.0, "text": 1.0}, {"capitalization": {}}).stages
+    assert stage.objectives == {"capitalization": {}}
+
+
 @pytest.mark.parametrize(
     ("corpora", "objectives", "more", "told"),
     [
@@ -77,6 +82,12 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {"image_text_match": {"captions": 2}},
             {},
             r"image_text_match: its rows have two captions .* a text of questions may be",
+        ),
+        (
+            {"captions": 1.0, "questions": 1.0},
+            {"masked_lm": {}, "capitalization": {}},
+            {},
+            r"stages\[0\].objectives.capitalization: it reads the case of words, which captions",
         ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
         (
