@@ -29,7 +29,7 @@ from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.trained_stage import load_before, load_stage, write_settings, write_weights
 from models.vectors.tables import Table
-from models.vectors.training import CHECKPOINTS, network_of, stopped
+from models.vectors.training import CHECKPOINTS, network_of, report, stopped
 from models.vectors.translation import Translation, TripleSums, compare, corrupted, unit
 from models.vectors.triples import NAMES, entities_of, known, triples_of
 from models.weights import array_of
@@ -58,7 +58,6 @@ class _State:
     step: int = 0
     triples: int = 0
     seconds: float = 0.0
-    reported: int = 0
     score: dict[str, float] = field(default_factory=lambda: asdict(TripleSums()))
     passes: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
@@ -240,6 +239,7 @@ class _Run:
                 )
             (array,) = found.arrays
             self.state = _State(**found.details)
+            report(self.checkpoints, self.state.history, self.listener)
         return Table(array)
 
     def run(self) -> Outcome:
@@ -305,10 +305,8 @@ class _Run:
         state = self.state
         if not now and state.step % max(10, self.total // 10) and state.step < self.total:
             return
-        fresh = state.history[state.reported :]
-        state.reported = len(state.history)
         checkpoint.write(self.checkpoints, state.step, [self.table.array], asdict(state))
-        self.listener.metrics(fresh)
+        report(self.checkpoints, state.history, self.listener)
 
     def _finish(self) -> Outcome:
         state, job = self.state, self.job

@@ -23,7 +23,7 @@ from models.training.trained_stage import load_before, write_settings, write_wei
 from models.vectors import text
 from models.vectors.cooccurrence import PairCounts, counted
 from models.vectors.tables import summed
-from models.vectors.training import CHECKPOINTS, network_of, stopped, tokens_of
+from models.vectors.training import CHECKPOINTS, network_of, report, stopped, tokens_of
 from models.weights import array_of
 
 COUNTS = "cooccurrence"  # folder of the counts, removed at the end
@@ -152,7 +152,8 @@ class _State:
 
     step: int = 0
     seconds: float = 0.0
-    reported: int = 0
+    loss: float = 0.0  # of the pairs since the last metric row
+    number: int = 0  # of these pairs
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -201,13 +202,13 @@ def _trained(
     found = checkpoint.newest(folder / CHECKPOINTS)
     if found is not None:
         state = _State(**found.details)
+        report(folder / CHECKPOINTS, state.history, listener)
         for array, kept in zip(arrays, found.arrays, strict=True):
             array[...] = kept
     tokens = tokens_of(job)
     size = max(corpus.num_tokens / share for corpus, share in job.corpora.values())
     in_pass = -(-len(pairs) // UPDATE)
     total = max(1, round(tokens / size * in_pass))
-    loss = number = 0.0
     order, turn_of_order = np.empty(0, np.int64), -1
     while state.step < total:
         began = time.perf_counter()
@@ -222,24 +223,23 @@ def _trained(
         for name, gradient in gradients.items():
             rows = words if name.startswith("words") else others
             descend(parts[name], squared[name], rows, gradient, settings.learning_rate)
-        loss, number = loss + lost, number + len(words)
+        state.loss += lost
+        state.number += len(words)
         state.step += 1
         state.seconds += time.perf_counter() - began
-        if not math.isfinite(loss):
+        if not math.isfinite(state.loss):
             raise EnvironmentFault(
-                f"{job.stage.kind}: the loss is {loss} at step {state.step:,}; lower"
+                f"{job.stage.kind}: the loss is {state.loss} at step {state.step:,}; lower"
                 " objectives.glove.learning_rate"
             )
         if state.step % max(1, total // LOGS) == 0 or state.step == total:
-            row = {"step": state.step, "loss": loss / number, "glove/loss": loss / number}
-            state.history.append(row)
-            listener.progress(state.step, total, {"loss": loss / number})
-            loss = number = 0.0
+            loss = state.loss / state.number
+            state.history.append({"step": state.step, "loss": loss, "glove/loss": loss})
+            listener.progress(state.step, total, {"loss": loss})
+            state.loss, state.number = 0.0, 0
         if state.step % max(10, total // 10) == 0 or state.step == total or interruption.asked:
-            fresh = state.history[state.reported :]
-            state.reported = len(state.history)
             checkpoint.write(folder / CHECKPOINTS, state.step, arrays, asdict(state))
-            listener.metrics(fresh)
+            report(folder / CHECKPOINTS, state.history, listener)
         if interruption.asked and state.step < total:
             raise stopped(job, interruption, f"at step {state.step:,} of {total:,}")
     for name, array in parts.items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -169,6 +170,26 @@ def stopped(job: TrainingJob, interruption: Interruption, at: str) -> Interrupte
     )
 
 
+def report(
+    checkpoints: Path, history: Sequence[Mapping[str, float]], listener: TrainingListener
+) -> None:
+    """Report the metric rows that have not been reported yet, once a checkpoint has them.
+
+    Args:
+        checkpoints: The checkpoints' folder, which keeps how many were reported.
+        history: All rows of the stage.
+        listener: Receives the rows.
+    """
+    marker = checkpoints / LOGGED
+    logged = int(json.loads(marker.read_text("utf-8"))) if marker.exists() else 0
+    rows = history[logged:]
+    if rows:
+        listener.metrics(rows)
+        part = marker.with_suffix(".part")
+        part.write_text(str(logged + len(rows)), "utf-8")
+        part.replace(marker)
+
+
 def train_vectors(
     job: TrainingJob,
     folder: Path,
@@ -273,7 +294,7 @@ class _Run:
             arrays = list(found.arrays)
             self.state = _State(**found.details)
             self.logged_at = self.saved_at = self.state.tokens
-            self._flush()
+            report(self.checkpoints, self.state.history, self.listener)
         words, context, self.tree = arrays
         output = output_of(self.settings, self.frequencies, self.tree)
         return Vectors(self._table(words), Table(context), output)
@@ -369,18 +390,7 @@ class _Run:
         self.saved_at = state.tokens
         arrays = [self.vectors.words.array, self.vectors.context.array, self.tree]
         checkpoint.write(self.checkpoints, state.step, arrays, asdict(state))
-        self._flush()
-
-    def _flush(self) -> None:
-        """Report the metric rows that have not been reported yet."""
-        marker = self.checkpoints / LOGGED
-        logged = int(json.loads(marker.read_text("utf-8"))) if marker.exists() else 0
-        rows = self.state.history[logged:]
-        if rows:
-            self.listener.metrics(rows)
-            part = marker.with_suffix(".part")
-            part.write_text(str(logged + len(rows)), "utf-8")
-            part.replace(marker)
+        report(self.checkpoints, state.history, self.listener)
 
     def _finish(self) -> Outcome:
         state, job = self.state, self.job

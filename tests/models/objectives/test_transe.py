@@ -124,6 +124,21 @@ def test_a_stopped_stage_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert steps == [row["step"] for row in whole.rows]
 
 
+def test_rows_that_a_killed_stage_had_not_reported_are_reported_when_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    class Killed(Recorder):
+        def metrics(self, rows: Any) -> None:
+            raise KeyboardInterrupt
+
+    train(a_job(), tmp_path / "whole", whole := Recorder())
+    with pytest.raises(KeyboardInterrupt):
+        train(a_job(), tmp_path / "killed", Killed())
+    train(a_job(), tmp_path / "killed", again := Recorder())
+    assert [row["step"] for row in again.rows] == [row["step"] for row in whole.rows]
+    assert [row["loss"] for row in again.rows] == [row["loss"] for row in whole.rows]
+
+
 def test_a_further_stage_goes_on_with_its_vectors(tmp_path: Path) -> None:
     train(a_job(), tmp_path / "first")
     some = {"row": (graph(TRAIN[TRAIN[:, 1] == IN]), 1.0)}

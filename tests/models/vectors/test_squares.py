@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from models.training.trainer import train
 from models.vectors.cooccurrence import counted
 from models.vectors.squares import COUNTS, Squares, descend, squares
 from tests.models.memory_corpus import MemoryCorpus, random_corpus
-from tests.models.training.memory import Corpus, finetuning, pretraining
+from tests.models.training.memory import Corpus, Recorder, finetuning, pretraining
 
 V = 30
 KEPT = (np.arange(V) >= 5).astype(np.float32)
@@ -88,6 +89,33 @@ def test_adagrad_divides_by_the_root_of_all_squares_so_far() -> None:
     assert np.allclose(squared, [[2.0, 2.0], [1.0, 1.0], [11.0, 5.0]])
     expected = [[-0.5 / 2**0.5, -0.5 / 2**0.5], [0, 0], [-2 / 11**0.5, -1 / 5**0.5]]
     assert np.allclose(array, expected)
+
+
+def test_a_stage_killed_before_it_reports_its_rows_reports_them_when_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Recorder):
+        def metrics(self, rows: Any) -> None:
+            if rows:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("models.vectors.squares.LOGS", 3)  # rows of several updates each
+    job = {
+        "family": "glove",
+        "network": {"hidden_dim": 4},
+        "phases": [Phase(32)],
+        "objectives": {"glove": {"window": 3}},
+        "budget": Budget("epochs", 24),
+        "corpora": {"a": (Corpus(20, 1), 1.0)},
+    }
+    train(pretraining(**job), tmp_path / "whole", whole := Recorder())
+    with pytest.raises(Interrupted):  # after the first update
+        train(pretraining(**job, deadline_seconds=0.0), tmp_path / "parts", Recorder())
+    with pytest.raises(KeyboardInterrupt):
+        train(pretraining(**job), tmp_path / "parts", Killed())
+    train(pretraining(**job), tmp_path / "parts", rest := Recorder())
+    assert len(whole.rows) >= 3
+    assert rest.rows == whole.rows
 
 
 def test_a_stage_learns_resumes_with_the_same_bits_and_is_fine_tuned(tmp_path: Path) -> None:
