@@ -100,9 +100,13 @@ class Batches:
         self._lanes = _LanePlan(self.feeds, batch_size, once) if in_lanes else None
         self._members = self._plan(once)
         self.num_batches = len(self._members) if once else ENDLESS
-        self.tokens_per_batch = batch_size * sum(
-            feed.example_share * float(feed.index.lengths.mean()) for feed in self.feeds
-        )
+        if self._lanes is not None:
+            read = zip(self.feeds, self._lanes.in_pass, strict=True)
+            self.tokens_per_batch = sum(float(feed.index.lengths.sum()) / n for feed, n in read)
+        else:
+            self.tokens_per_batch = batch_size * sum(
+                feed.example_share * float(feed.index.lengths.mean()) for feed in self.feeds
+            )
         self._regions = _regions_of_all(self.feeds, context)
         self._dataset = self._members.seed(grain_seed(seed, "noise")).random_map(self._make)
 
@@ -134,20 +138,27 @@ class Batches:
 
     def passes(self, num_batches: int) -> dict[str, float]:
         """{corpus: how often it has been read} after a number of batches."""
-        if self._lanes is not None:
-            names = (feed.name for feed in self.feeds)
-            return {
-                name: num_batches / n for name, n in zip(names, self._lanes.in_pass, strict=True)
-            }
+        if self._lanes is not None or self._filled_up:
+            return {feed.name: num_batches / self.batches_in_pass(feed.name) for feed in self.feeds}
         rows = num_batches * self.batch_size
         return {feed.name: rows * feed.example_share / len(feed.index) for feed in self.feeds}
 
     def batches_in_pass(self, name: str | None = None) -> float:
         """Batches until a corpus has been read once; without a name, until all of them have."""
-        chosen = [feed for feed in self.feeds if name in (None, feed.name)]
-        if len(self.feeds) == 1 and chosen[0].index.by_length:  # the last batch is filled up
-            return float(-(-len(chosen[0].index) // self.batch_size))
-        return max(len(feed.index) / (feed.example_share * self.batch_size) for feed in chosen)
+        chosen = [i for i, feed in enumerate(self.feeds) if name in (None, feed.name)]
+        if self._lanes is not None:
+            return float(max(self._lanes.in_pass[i] for i in chosen))
+        if self._filled_up:
+            return float(-(-len(self.feeds[0].index) // self.batch_size))
+        return max(
+            len(self.feeds[i].index) / (self.feeds[i].example_share * self.batch_size)
+            for i in chosen
+        )
+
+    @property
+    def _filled_up(self) -> bool:
+        """Whether the last batch of each pass is filled up with rows that are not counted."""
+        return len(self.feeds) == 1 and self.feeds[0].index.by_length
 
     def _plan(self, once: bool) -> grain.MapDataset:
         """The members of each batch: a Grain dataset of lists of (feed, example)."""

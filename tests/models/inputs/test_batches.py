@@ -276,3 +276,39 @@ def test_lanes_are_shared_out_by_the_corpora():
         assert made.passes(first)[feed.name] == 1.0
     with pytest.raises(RecipeError, match="at least 2 for 2 corpora, got 1"):
         batches(corpora, [MaskedLM(context)], context, 1, 1, in_lanes=True)
+
+
+def test_in_lanes_an_epoch_reads_every_window_and_batches_are_as_large_as_they_are():
+    text = MemoryCorpus([[[7] * (65 * 10 - 1)]])  # 65 windows in 64 lanes, 33 of them of two places
+    context = Context(PlainTokenizer(100), 12)
+    made = batches({"one": (text, 1.0)}, [MaskedLM(context)], context, 64, 1, in_lanes=True)
+    assert len(made.feeds[0].index) == 65
+    updates = round(made.batches_in_pass())
+    assert updates == 2
+    read = [member for k in range(updates) for member in made.members(k) if member[1] >= 0]
+    assert sorted(read) == [(0, i) for i in range(65)]
+    assert made.passes(updates) == {"one": 1.0}
+    sizes = [
+        (made.batch(k)["padding_mask"].sum(axis=1) * made.batch(k)["row_weights"]).sum()
+        for k in range(updates)
+    ]
+    assert made.tokens_per_batch == np.mean(sizes)
+
+
+def test_an_epoch_of_lanes_ends_with_the_corpus_that_takes_longest():
+    context = Context(PlainTokenizer(100), 32)
+    corpora = {"much": (CORPUS, 0.5), "little": (random_corpus(50, 100, 1), 0.5)}
+    made = batches(corpora, [MaskedLM(context)], context, 7, 1, in_lanes=True)
+    longest = max(made.batches_in_pass(name) for name in corpora)
+    assert made.batches_in_pass() == longest
+    for name in corpora:
+        assert made.passes(round(made.batches_in_pass(name)))[name] == 1.0
+
+
+def test_rows_that_fill_the_last_batch_of_a_pass_are_no_part_of_it():
+    rows = MemoryRows(ROWS.rows[:33])
+    objectives = [SequenceClassification(CONTEXT)]
+    made = pretraining(corpora={"rows": (rows, 1.0)}, objectives=objectives, batch_size=32)
+    assert made.batches_in_pass() == 2
+    assert made.passes(2) == {"rows": 1.0}
+    assert made.passes(5) == {"rows": 2.5}
