@@ -327,7 +327,8 @@ class Objective(Protocol):
     starts from its teacher) also has ``initialise(network, scorers)``, called once at the start of
     a first stage. One whose batches have ``<name>_labels`` (B,), a class of each row, may have
     ``decode(outputs)``: what the classes with the highest ``<name>_logits`` (B, classes) mean.
-    ``show`` then says it of the labels.
+    ``show`` then says it of the labels. A chooser that reads how often words are there may have
+    ``weigh(corpora)``: it is told the stage's (corpus, share) pairs before its `index` is asked.
     """
 
     chooses: int

@@ -299,6 +299,8 @@ def batches(
         raise RecipeError("objectives: none of them chooses the segments of the stage")
     names = sorted(corpora)
     total = sum(corpora[name][1] for name in names)
+    if weigh := getattr(chooser, "weigh", None):
+        weigh([corpora[name] for name in names])
     made: list[tuple[str, Any, Callable[[int], Index], float]] = []
     for name in names:
         data, share = corpora[name]

@@ -14,6 +14,7 @@ Reference:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,30 +78,51 @@ class Context2Vec(Windows):
         self.noise_words, self.noise_power = noise_words, noise_power
         self.across_documents = across_documents
         self._special = np.array(context.tokenizer.special_ids)
-        self._counts = np.zeros(context.tokenizer.vocabulary_size)
-        self._counted: list[TokenisedCorpus] = []
-        if (rows := context.rows) is not None:
-            self._count(text for row in range(len(rows)) for text in rows.texts(row))
+        self._weighed: list[tuple[TokenisedCorpus, float]] = []
+        rows = context.rows
+        self._frequencies = self._counts(
+            () if rows is None else (text for i in range(len(rows)) for text in rows.texts(i))
+        )
+
+    def weigh(self, corpora: Sequence[tuple[TokenisedCorpus, float]]) -> None:
+        """Read corpora for the frequencies of words: the share of each counts, not its length.
+
+        Args:
+            corpora: (corpus, share of the stage's tokens); shares need not sum to 1.
+        """
+        self._weighed = list(corpora)
+        counts = [self._counts(c.document(i)[0] for i in range(len(c))) for c, _ in corpora]
+        words, shares = sum(each.sum() for each in counts), sum(share for _, share in corpora)
+        weights = [
+            share / shares * words / max(1.0, each.sum())
+            for each, (_, share) in zip(counts, corpora, strict=True)
+        ]
+        self._frequencies = np.sum([w * c for w, c in zip(weights, counts, strict=True)], axis=0)
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows; the corpus is read once for the frequencies of its words."""
+        """Full windows; a corpus that was not weighed counts as much as each other one."""
         # Each pass asks anew. Noise must not depend on how many passes a process has begun.
-        if not any(corpus is each for each in self._counted):
-            self._counted.append(corpus)
-            self._count(corpus.document(number)[0] for number in range(len(corpus)))
+        if not any(corpus is each for each, _ in self._weighed):
+            self.weigh([*self._weighed, (corpus, 1.0)])
         return super().index(corpus, rng)
 
-    def _count(self, texts: Any) -> None:
+    def _counts(self, texts: Iterable[np.ndarray]) -> np.ndarray:
+        """(V,) how often each word is there; 0 for special tokens."""
+        counts = np.zeros(self.context.tokenizer.vocabulary_size)
         for ids in texts:
-            self._counts += np.bincount(ids, minlength=len(self._counts))
-        self._counts[self._special] = 0
+            counts += np.bincount(ids, minlength=len(counts))
+        counts[self._special] = 0
+        return counts
+
+    def _noise(self) -> NegativeSampling:
+        return NegativeSampling(self._frequencies, self.noise_words, self.noise_power)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Add the words between two tokens, their loss weights and their noise words."""
         real, ids = batch[keys.PADDING_MASK], batch[keys.TOKEN_IDS]
         labels = ids[..., 1:-1]
         between = real[..., :-2] * real[..., 1:-1] * real[..., 2:]
-        noise = NegativeSampling(self._counts, self.noise_words, self.noise_power)
+        noise = self._noise()
         return batch | {
             keys.INNER_LABELS: labels,
             keys.INNER_WEIGHTS: (between * ~np.isin(labels, self._special)).astype(np.float32),

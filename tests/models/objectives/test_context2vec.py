@@ -13,11 +13,13 @@ from fourstage.errors import RecipeError
 from models import catalogue
 from models.evaluation.heldout import HeldOut
 from models.families.context2vec import Context2Vec as Network
+from models.inputs.batches import batches
 from models.objectives.context2vec import NOISE_IDS, WORD_SCORES, Context2Vec
 from models.protocols import Context
 from models.training.stage_model import StageModel
+from models.vectors.outputs import NegativeSampling
 from models.weights import named_weights
-from tests.models.memory_corpus import MemoryCorpus, MemoryRows, PlainTokenizer
+from tests.models.memory_corpus import MemoryCorpus, MemoryRows, PlainTokenizer, random_corpus
 
 V, E, D = 20, 3, 4
 CONTEXT = Context(PlainTokenizer(V), 8)
@@ -172,3 +174,21 @@ def test_a_held_out_text_is_measured_alike_whatever_is_measured_beside_it(made):
         given = {name: texts[name] for name in corpora}
         heldout = HeldOut(network, "context2vec", scorer, given, CONTEXT.tokenizer, 8)
         assert set(np.unique(heldout.feeds["a"].batch(0)[NOISE_IDS])) == {9}
+
+
+def test_noise_is_of_each_corpus_by_its_share_however_long_it_is():
+    texts = {"long": MemoryCorpus([[[9] * 900]]), "short": MemoryCorpus([[[15] * 60]])}
+    corpora = {"long": (texts["long"], 1.0), "short": (texts["short"], 3.0)}
+    objective = Context2Vec(CONTEXT, noise_words=500, noise_power=1.0)
+    fed = batches(corpora, [objective], CONTEXT, 8, 1)
+    assert (fed.batch(0)[NOISE_IDS] == 15).mean() == pytest.approx(0.75, abs=0.02)
+
+
+def test_noise_of_one_corpus_has_the_bits_of_its_counts():
+    text = random_corpus(20, V)
+    counts = sum(np.bincount(text.document(i)[0], minlength=V) for i in range(20))
+    objective = Context2Vec(CONTEXT)
+    fed = batches({"one": (text, 0.3)}, [objective], CONTEXT, 8, 1)
+    assert len(fed.feeds[0].index) > 8
+    expected = NegativeSampling(np.array(counts), 10, 0.75)
+    assert np.array_equal(objective._noise()._cumulative, expected._cumulative)
