@@ -89,6 +89,9 @@ class Context2Vec(Windows):
 
         Args:
             corpora: (corpus, share of the stage's tokens); shares need not sum to 1.
+
+        Raises:
+            ContractViolation: There are no words that the tokenizer knows.
         """
         self._weighed = list(corpora)
         counts = [self._counts(c.document(i)[0] for i in range(len(c))) for c, _ in corpora]
@@ -98,6 +101,7 @@ class Context2Vec(Windows):
             for each, (_, share) in zip(counts, corpora, strict=True)
         ]
         self._frequencies = np.sum([w * c for w, c in zip(weights, counts, strict=True)], axis=0)
+        self._noise()  # refuses text of unknown words only, before any batch
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
         """Full windows; a corpus that was not weighed counts as much as each other one."""

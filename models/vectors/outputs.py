@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fourstage.errors import ContractViolation
 from models.vectors.huffman import paths
 from models.vectors.logistic import OwnQuestions, Questions, SharedQuestions
 
@@ -53,11 +54,19 @@ class NegativeSampling:
         noise_words: k, for each predicted word.
         power: Exponent of the frequency.
 
+    Raises:
+        ContractViolation: There are no words.
+
     Reference:
         Mikolov et al. 2013, arXiv 1310.4546, 2.2; sharing: Ji et al. 2016, arXiv 1604.04661.
     """
 
     def __init__(self, frequencies: np.ndarray, noise_words: int, power: float):
+        if not (frequencies > 0).any():
+            raise ContractViolation(
+                "noise words: no word of the text is in the tokenizer's vocabulary; learn the"
+                " vocabulary from this text, or ask for a larger one"
+            )
         self.noise_words = noise_words
         weights = np.where(frequencies > 0, frequencies, 0.0).astype(np.float64)
         weights[weights > 0] **= power

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from fourstage.errors import RecipeError
+from fourstage.errors import ContractViolation, RecipeError
 from models import catalogue
 from models.evaluation.heldout import HeldOut
 from models.families.context2vec import Context2Vec as Network
@@ -192,3 +192,12 @@ def test_noise_of_one_corpus_has_the_bits_of_its_counts():
     assert len(fed.feeds[0].index) > 8
     expected = NegativeSampling(np.array(counts), 10, 0.75)
     assert np.array_equal(objective._noise()._cumulative, expected._cumulative)
+
+
+def test_text_of_unknown_words_only_is_refused_where_its_index_is_made():
+    unknown = MemoryCorpus([[[1] * 30]])
+    with pytest.raises(ContractViolation, match="no word of the text is in the tokenizer's"):
+        batches({"one": (unknown, 1.0)}, [Context2Vec(CONTEXT)], CONTEXT, 1, 1)
+    beside = {"one": (unknown, 1.0), "two": (MemoryCorpus([[[9] * 30]]), 1.0)}
+    fed = batches(beside, [Context2Vec(CONTEXT)], CONTEXT, 4, 1)
+    assert (fed.batch(0)[NOISE_IDS] == 9).all()
