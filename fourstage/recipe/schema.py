@@ -221,7 +221,7 @@ class WrittenOptimizer(Part):
     adagrad: OptimizerSettings | None = None
     """AdaGrad: the rate divided by the root of all squared gradients so far."""
     lamb: OptimizerSettings | None = None
-    """LAMB: Adam's step, made as long as the variable."""
+    """LAMB: Adam's step, of a matrix made as long as the matrix."""
     muon: OptimizerSettings | None = None
     """Muon for the matrices of the blocks, Adam for all other weights."""
     sgd: OptimizerSettings | None = None

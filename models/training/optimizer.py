@@ -353,11 +353,23 @@ class LayerwiseAdagrad(_OfKeras, keras.optimizers.Adagrad):
 
 
 class LayerwiseLamb(_OfKeras, keras.optimizers.Lamb):
-    """LAMB: Adam's step made as long as the variable, times the rate.
+    """LAMB: Adam's step, of a matrix made as long as the matrix, times the rate.
 
-    Here as in Keras weight decay stands beside that step; in You et al. 2020, arXiv 1904.00962, it
-    is part of what is made as long.
+    What is not decayed, biases and LayerNorms, takes Adam's step as it is, as in Google's code of
+    ALBERT and in NVIDIA's apex, and so does a matrix of zeros. Keras makes a bias's step as long as
+    the bias, which therefore hardly leaves zero. Here as in Keras weight decay stands beside that
+    step; in You et al. 2020, arXiv 1904.00962, it is part of what is made as long.
     """
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update one variable."""
+        if is_decayed(self._trainable_variables[self._get_variable_index(variable)]):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        before = ops.copy(variable)
+        self.assign(variable, ops.zeros_like(before))  # of zeros, Keras takes the step as it is
+        super().update_step(gradient, variable, learning_rate)
+        self.assign_add(variable, before)
 
 
 class LayerwiseMuon(_OfKeras, keras.optimizers.Muon):

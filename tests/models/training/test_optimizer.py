@@ -292,10 +292,12 @@ def adagrad(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np
 
 
 def lamb(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.ndarray:
+    """You et al. 2020, algorithm 2; as in apex's FusedLAMB, what is not decayed has Adam's step."""
     held["m"] = 0.9 * held.get("m", 0) + 0.1 * g
     held["v"] = 0.999 * held.get("v", 0) + 0.001 * g**2
     u = held["m"] / (1 - 0.9**t) / (np.sqrt(held["v"] / (1 - 0.999**t)) + 1e-6)
-    return rate * np.linalg.norm(w) / np.linalg.norm(u) * u
+    ratio = np.linalg.norm(w) / np.linalg.norm(u) if w.ndim == 2 and w.any() else 1.0
+    return rate * ratio * u
 
 
 def muon(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.ndarray:
@@ -318,10 +320,16 @@ def muon(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.nd
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_the_optimizers_of_keras_equal_numpy(rule, accumulation: int):
     rng = np.random.default_rng(5)
-    paths = {"net/embedding/table": (4, 3), "net/block_0/kernel": (3, 5), "head/bias": (5,)}
+    paths = {
+        "net/embedding/table": ((4, 3), 1.0),
+        "net/block_0/kernel": ((3, 5), 1.0),
+        "head/norm/gamma": ((5,), 1.0),
+        "head/dense/bias": ((5,), 0.0),
+        "head/pairs": ((2, 2), 0.0),
+    }
     variables = []
-    for path, shape in paths.items():
-        variables.append(keras.Variable(rng.normal(size=shape).astype(np.float32)))
+    for path, (shape, scale) in paths.items():
+        variables.append(keras.Variable(rng.normal(scale=scale, size=shape).astype(np.float32)))
         variables[-1]._path = path
     weights = [np.array(v.numpy(), np.float64) for v in variables]
     settings = {**OPTIMIZERS[rule.__name__], "peak_learning_rate": 0.3, "layer_decay": 0.5}
@@ -338,7 +346,7 @@ def test_the_optimizers_of_keras_equal_numpy(rule, accumulation: int):
             for total, part in zip(mean, found, strict=True):
                 total += part / accumulation
             optimizer.apply([tf.constant(g) for g in found], variables)
-        for i, (weight, share) in enumerate(zip(weights, (0.25, 0.5, 1.0), strict=True)):
+        for i, (weight, share) in enumerate(zip(weights, (0.25, 0.5, 1.0, 1.0, 1.0), strict=True)):
             rate = 0.3 * (1 - update / 4) * share
             if weight.ndim == 2:
                 weight *= 1 - rate * settings.get("weight_decay", 0.0)
