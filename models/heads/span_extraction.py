@@ -207,8 +207,6 @@ def _said(best: list[list[Any]]) -> str:
 class _SpanExtractionScorer(ScorerLayer):
     """Logits of start and end for each word; the loss is the mean of both."""
 
-    reads = (keys.WORD_STARTS, keys.WORD_ENDS)
-
     def __init__(self, network: Any, dropout: float, shared: SharedTokens | None):
         dtype = network.dtype_policy.name
         super().__init__(name="span_extraction", dtype=dtype, autocast=False)

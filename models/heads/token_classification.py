@@ -180,8 +180,6 @@ class TokenClassification:
 class _TokenClassificationScorer(ScorerLayer):
     """One logit per tag from the first token of each word; losses are nats per word."""
 
-    reads = (keys.WORD_STARTS,)
-
     def __init__(
         self,
         network: Any,

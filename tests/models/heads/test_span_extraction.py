@@ -12,6 +12,7 @@ from fourstage.errors import RecipeError
 from models.families.bert import SIZES, Bert
 from models.heads.span_extraction import SpanExtraction
 from models.protocols import Context
+from models.scored_positions import where_read
 from tests.models.inputs.test_passages import Rows
 from tests.models.memory_corpus import PlainTokenizer
 
@@ -129,3 +130,10 @@ def test_slots_without_a_word_are_never_chosen_and_the_loss_is_the_mean_of_both_
     assert float(scores["loss"][0]) / float(scores["loss"][1]) == pytest.approx(
         np.mean(nats), rel=1e-5
     )
+
+
+def test_the_last_layer_is_computed_once_for_each_token_not_for_each_slot_of_a_word():
+    head = SpanExtraction(CONTEXT)
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    made = head.segments(ROWS, head.index(ROWS, RNG).entries, RNG)
+    assert where_read(network, [head.attach(network)], made) == made

@@ -12,6 +12,7 @@ from models.families.bert import SIZES, Bert
 from models.heads.token_classification import TokenClassification
 from models.layers.crf import FORBIDDEN
 from models.protocols import Context
+from models.scored_positions import where_read
 from tests.models.inputs.test_passages import Rows
 from tests.models.memory_corpus import PlainTokenizer
 
@@ -150,3 +151,10 @@ def test_what_cannot_be_tagged_is_refused():
         TokenClassification(CONTEXT, scheme="iob3")
     with pytest.raises(RecipeError, match="no spans at all"):
         TokenClassification(Context(PlainTokenizer(50), 8))
+
+
+def test_the_last_layer_is_computed_once_for_each_token():
+    head = TokenClassification(CONTEXT)
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    made = batch(head)
+    assert where_read(network, [head.attach(network)], made) == made
