@@ -28,7 +28,7 @@ from fourstage.errors import RecipeError
 from models.keras_ops import ops
 
 _UNDECAYED = ("bias", "gamma", "beta", "scale")
-_BLOCK = re.compile(r"(?:^|/)block_(\d+)(?:/|$)")
+_BLOCK = re.compile(r"(?:^|/)block_(\d+)(?:_\w+)?(?:/|$)")  # context2vec: ``block_0_forward``
 _CROSS = re.compile(r"(?:^|/)cross_(\d+)/")  # stands before the last blocks, one before each
 # What enters the first block, and what all blocks share from the first one on: T5's and
 # Transformer-XL's biases by distance.

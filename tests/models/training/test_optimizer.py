@@ -13,6 +13,7 @@ import tensorflow as tf
 from fourstage.errors import RecipeError
 from fourstage.recipe.defaults import OPTIMIZERS
 from models.families.bert import Bert
+from models.families.context2vec import SIZES, Context2Vec
 from models.families.t5 import T5
 from models.families.transformer_xl import TransformerXL
 from models.families.vilbert import Vilbert
@@ -216,6 +217,15 @@ def test_what_stands_between_blocks_or_before_them_is_not_above_all():
     )
     found = depths(TransformerXL(vocabulary_size=50, **size))
     assert found["transformerxl/biases/content_bias"] == 0
+    found = depths(Context2Vec(vocabulary_size=50, **SIZES["tiny"] | {"num_layers": 2}))
+    assert {path.split("/")[1]: depth for path, depth in found.items()} == {
+        "embeddings": 0,
+        "backward_embeddings": 0,
+        "block_0_forward": 1,
+        "block_0_backward": 1,
+        "block_1_forward": 2,
+        "block_1_backward": 2,
+    }
 
 
 def test_no_clipping_leaves_the_gradient_alone_and_still_reports_its_norm():
