@@ -325,19 +325,18 @@ class _OfKeras(_Layerwise):
         updates = super().iterations
         return updates - self._rested if self._rested else updates
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Update one variable."""
-        index = self._get_variable_index(variable)
-        self._rested = self._first.get(index, 0)
-        super().update_step(gradient, variable, learning_rate * self.rates[index])
-        self._rested = 0
-
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
-        for variable in variables:
-            if self.weight_decay and is_decayed(variable):
-                share = self.rates[self._get_variable_index(variable)]
-                rate = ops.cast(self._get_current_learning_rate(), variable.dtype) * share
-                variable.assign(variable * (1.0 - rate * self.weight_decay))
+        """Nothing: `update_step` applies weight decay, as a part of what a remedy anneals."""
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update one variable: weight decay, then Keras's step."""
+        index = self._get_variable_index(variable)
+        rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
+        if self.weight_decay and is_decayed(self._trainable_variables[index]):
+            self.assign(variable, variable * (1.0 - rate * self.weight_decay))
+        self._rested = self._first.get(index, 0)
+        super().update_step(gradient, variable, rate)
+        self._rested = 0
 
 
 class LayerwiseAdafactor(_OfKeras, keras.optimizers.Adafactor):

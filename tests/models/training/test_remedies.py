@@ -104,6 +104,22 @@ def test_rec_adam_follows_its_algorithm():
         np.testing.assert_allclose(variable.numpy(), weights, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["adamw", *sorted(OPTIMIZERS)])
+def test_weight_decay_is_a_part_of_the_step_that_rec_adam_anneals(name: str):
+    """Long before the midpoint nothing moves."""
+    variable = keras.Variable(np.diag(START))
+    variable._path = "net/block_0/kernel"
+    settings = OPTIMIZERS.get(name, RULE) | {"peak_learning_rate": 0.1, "warmup": 0.0}
+    settings |= {"weight_decay": 0.1} if "weight_decay" in settings else {}
+    optimizer = make_optimizer(settings, total_steps=200, name=name)
+    optimizer.build([variable])
+    optimizer.remedy = RecAdam([variable], pull=0.0, speed=0.5, midpoint=1000)
+    optimizer.remedy.start()
+    for _ in range(2):
+        optimizer.apply([keras.ops.ones((3, 3))], [variable])
+    np.testing.assert_array_equal(variable.numpy(), np.diag(START))
+
+
 def test_parts_of_a_batch_are_pulled_once():
     settings = {"peak_learning_rate": 0.2, "warmup": 0.0, "decay": "constant", "clip_norm": 0.0}
     remedies = [(L2SP, {"strength": 0.7}), (RecAdam, {"pull": 1.0, "speed": 0.5, "midpoint": 2})]
