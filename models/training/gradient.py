@@ -227,6 +227,8 @@ class _Run:
             model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
             self.loss_weights[name].ready()
         self._build(self.feeds[0])
+        resting = [variable for turn in self.groups for variable in self._unread(turn)]
+        self.optimizer.count({id(variable): variable for variable in resting}.values())
         self.optimizer.remedy = self.remedy = self._remedy()
         self.average = None
         if self.stage.average:
@@ -454,20 +456,21 @@ class _Run:
         self._compiled_for[turn] = compiled_for
 
     def _rest(self, turn: str) -> None:
-        """Freeze what has not thawed yet, and what the turn's loss does not depend on.
-
-        The latter are the other heads and a pooler that nobody reads.
-        """
+        """Freeze what has not thawed yet, and what the turn's loss does not depend on."""
         resting = self.thawing.resting(self.state.step) if self.thawing else []
-        if self.stage.alternate:
-            group = self.groups[turn]
-            layers = [scorer for name, scorer in self.scorers.items() if name not in group]
-            pooler = getattr(self.network, "pooler", None)
-            needs = catalogue.needed(group, self.job.folders)
-            if pooler is not None and Capability.POOLED_OUTPUT not in needs:
-                layers.append(pooler)
-            resting += [v for layer in layers for v in layer.trainable_variables]
-        self.optimizer.rest(resting)
+        self.optimizer.rest(resting + self._unread(turn))
+
+    def _unread(self, turn: str) -> list[Any]:
+        """What a turn's loss does not depend on: the other heads and a pooler that nobody reads."""
+        if not self.stage.alternate:
+            return []
+        group = self.groups[turn]
+        layers = [scorer for name, scorer in self.scorers.items() if name not in group]
+        pooler = getattr(self.network, "pooler", None)
+        needs = catalogue.needed(group, self.job.folders)
+        if pooler is not None and Capability.POOLED_OUTPUT not in needs:
+            layers.append(pooler)
+        return [v for layer in layers for v in layer.trainable_variables]
 
     def _parts(self, turn: str, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """The batch, split by rows into micro-batches."""

@@ -108,6 +108,7 @@ class _Layerwise(keras.optimizers.Optimizer):
         self.remedy: Any = None  # a `models.training.remedies.Remedy`
         self._resting: frozenset[int] = frozenset()
         self._first: dict[int, int] = {}
+        self._counts: dict[int, Any] = {}
 
     @cached_property
     def rates(self) -> tuple[float, ...]:
@@ -136,6 +137,23 @@ class _Layerwise(keras.optimizers.Optimizer):
         """
         self._first = {self._get_variable_index(variable): step for variable, step in starts}
 
+    def count(self, variables: Iterable[Any]) -> None:
+        """Count the updates of variables that rest now and then, each by itself.
+
+        The bias of their moments, which stay as they are meanwhile, is corrected by that number. A
+        checkpoint holds it, as one of the optimizer's variables. To be called after `build`.
+        """
+        for variable in variables:
+            count = self.add_variable((), dtype="int", name="updates")
+            self._counts[self._get_variable_index(variable)] = count
+
+    def _updates(self, index: int) -> Any:
+        """Number of a variable's updates so far, those in which it rested not among them."""
+        if index in self._counts:
+            return ops.convert_to_tensor(self._counts[index])
+        first = self._first.get(index, 0)
+        return ops.subtract(self.iterations, first) if first else self.iterations
+
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         """As in Keras, without frozen variables, and with the pull of a remedy."""
         if self._resting:
@@ -160,12 +178,13 @@ class _Layerwise(keras.optimizers.Optimizer):
         self, grads: Any, trainable_variables: Any, learning_rate: Any
     ) -> None:
         """As in Keras; a remedy may then change what the update made of each variable."""
-        if self.remedy is None or not self.remedy.anneals:
-            super()._backend_update_step(grads, trainable_variables, learning_rate)
-            return
-        before = [ops.copy(variable) for variable in trainable_variables]
+        annealed = trainable_variables if getattr(self.remedy, "anneals", False) else ()
+        before = [ops.copy(variable) for variable in annealed]
         super()._backend_update_step(grads, trainable_variables, learning_rate)
-        for old, variable in zip(before, trainable_variables, strict=True):
+        for index in map(self._get_variable_index, trainable_variables):
+            if index in self._counts:
+                self._counts[index].assign_add(1)
+        for old, variable in zip(before, annealed, strict=True):
             rate = learning_rate * self.rates[self._get_variable_index(variable)]
             self.remedy.step(old, variable, rate, self.iterations)
 
@@ -255,9 +274,10 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable: weight decay, then Adam's step."""
         index = self._get_variable_index(variable)
-        key = (variable.dtype, self.rates[index], self._first.get(index, 0))
+        counted = index if index in self._counts else None
+        key = (variable.dtype, self.rates[index], self._first.get(index, 0), counted)
         if key not in self._common:
-            self._common[key] = self._factors(learning_rate, *key)
+            self._common[key] = self._factors(learning_rate, *key[:2], self._updates(index))
         rate, kept, powers, epsilon = self._common[key]
         if self.weight_decay and is_decayed(self._trainable_variables[index]):
             self.assign(variable, variable * kept)
@@ -271,11 +291,13 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
         rate = rate * ops.sqrt(1.0 - powers[1]) / (1.0 - powers[0])
         self.assign_sub(variable, rate * m / (ops.sqrt(v) + epsilon))
 
-    def _factors(self, learning_rate: Any, dtype: Any, share: float, first: int) -> tuple[Any, ...]:
+    def _factors(
+        self, learning_rate: Any, dtype: Any, share: float, updates: Any
+    ) -> tuple[Any, ...]:
         """The rate, what decay keeps of a weight, the powers of β₁ and β₂, and ε."""
         rate = ops.cast(learning_rate, dtype) * share
         kept = 1.0 - rate * self.weight_decay if self.weight_decay else 1.0
-        powers = [self._power(beta, dtype, first) for beta in (self.beta_1, self.beta_2)]
+        powers = [self._power(beta, dtype, updates) for beta in (self.beta_1, self.beta_2)]
         epsilon = self.epsilon
         if self.bias_correction == "moments":
             # rate · m̂ / (√v̂ + ε) equals the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
@@ -284,9 +306,9 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
             powers = [ops.zeros_like(power) for power in powers]
         return rate, kept, powers, epsilon
 
-    def _power(self, beta: float, dtype: Any, first: int) -> Any:
-        """βᵗ, with t the number of this update, counted from 1 at the variable's `first`."""
-        number = ops.add(self.iterations, 1 - first)
+    def _power(self, beta: float, dtype: Any, updates: Any) -> Any:
+        """βᵗ, with t the number of this update of the variable, counted from 1."""
+        number = ops.add(updates, 1)
         return ops.power(ops.cast(beta, dtype), ops.cast(number, dtype))
 
     def _fused(
@@ -317,13 +339,12 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
 class _OfKeras(_Layerwise):
     """Keras's own update, at the variable's rate; decay is that of AdamW."""
 
-    _rested = 0  # updates before the first one of the variable that is being updated
+    _own: Any = None  # updates so far of the variable that is being updated
 
     @property
     def iterations(self) -> Any:
         """Number of updates so far, those in which the variable rested not among them."""
-        updates = super().iterations
-        return updates - self._rested if self._rested else updates
+        return super().iterations if self._own is None else self._own
 
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
         """Nothing: `update_step` applies weight decay, as a part of what a remedy anneals."""
@@ -334,9 +355,9 @@ class _OfKeras(_Layerwise):
         rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
         if self.weight_decay and is_decayed(self._trainable_variables[index]):
             self.assign(variable, variable * (1.0 - rate * self.weight_decay))
-        self._rested = self._first.get(index, 0)
+        self._own = self._updates(index)
         super().update_step(gradient, variable, rate)
-        self._rested = 0
+        self._own = None
 
 
 class LayerwiseAdafactor(_OfKeras, keras.optimizers.Adafactor):

@@ -396,18 +396,18 @@ def test_muon_is_refused_where_no_weight_is_a_matrix_of_a_block():
         optimizer.build([variable])
 
 
-def of_keras(name: str) -> tuple[list[keras.Variable], Any]:
+def of_keras(name: str, accumulation: int = 1) -> tuple[list[keras.Variable], Any]:
     """Two variables and an optimizer for them."""
     variables = [keras.Variable(np.eye(3, dtype=np.float32)) for _ in range(2)]
     for number, variable in enumerate(variables):
         variable._path = f"net/block_{number}/kernel"
-    settings = {**OPTIMIZERS[name], "decay": "constant", "warmup": 0.0}
-    optimizer = make_optimizer(settings, total_steps=50, name=name)
+    settings = {**OPTIMIZERS.get(name, RULE), "decay": "constant", "warmup": 0.0}
+    optimizer = make_optimizer(settings, total_steps=50, accumulation=accumulation, name=name)
     optimizer.build(variables)
     return variables, optimizer
 
 
-@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+@pytest.mark.parametrize("name", ["adamw", *sorted(OPTIMIZERS)])
 def test_a_variable_that_rests_at_first_then_moves_as_from_the_start(name: str):
     gradients = np.random.default_rng(7).normal(size=(3, 3, 3)).astype(np.float32)
     moved = []
@@ -422,7 +422,25 @@ def test_a_variable_that_rests_at_first_then_moves_as_from_the_start(name: str):
     np.testing.assert_array_equal(*moved)
 
 
-@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("name", ["adamw", *sorted(OPTIMIZERS)])
+def test_a_variable_that_rests_in_turns_moves_as_one_that_never_rests(name: str, accumulation: int):
+    gradients = np.random.default_rng(7).normal(size=(3, 3, 3)).astype(np.float32)
+    moved = []
+    for turns in (1, 4):
+        (always, some), optimizer = of_keras(name, accumulation)
+        if turns > 1:
+            optimizer.count([some])
+        for update in range(3 * turns):
+            optimizer.rest([some] if update % turns else [])
+            for _ in range(accumulation):
+                own = tf.constant(gradients[update // turns])
+                optimizer.apply([tf.ones((3, 3)), own], [always, some])
+        moved.append(some.numpy())
+    np.testing.assert_array_equal(*moved)
+
+
+@pytest.mark.parametrize("name", ["adamw", *sorted(OPTIMIZERS)])
 def test_a_checkpoint_of_weights_and_optimizer_goes_on_to_the_same_bits(name: str):
     gradients = np.random.default_rng(8).normal(size=(4, 2, 3, 3)).astype(np.float32)
     kept: list[np.ndarray] = []
