@@ -246,6 +246,8 @@ class _Run:
         self.threshold = dev_threshold(*answering)
         self.state = _State()
         self.means = Means()
+        # Step of the newest checkpoint, and the last one evaluated by then.
+        self._written: tuple[int, int] | None = None
         # {turn: phase and number of thawed layers its model is compiled for}
         self._compiled_for: dict[str, tuple[int, int]] = {}
 
@@ -643,6 +645,7 @@ class _Run:
         self.state = _State(**found.details)
         self.means.restore(self.state.means)
         self._flush()
+        self._written = (self.state.step, self.state.evaluated)
         return self.state
 
     def _best_is_intact(self, found: checkpoint.Checkpoint) -> bool:
@@ -655,13 +658,18 @@ class _Run:
         """Write a checkpoint, then report the metrics.
 
         In this order, a kill in between neither loses nor repeats a metric row. Asks to stop where
-        the stage exceeds its disk limit.
+        the stage exceeds its disk limit. Writes nothing where only time has passed since the last
+        one: to write a step again, its checkpoint is removed first.
         """
+        now = (self.state.step, self.state.evaluated)
+        if now == self._written:
+            return
         self.state.means = self.means.state()
         arrays = [array_of(variable) for variable in self._variables()]
         if not all(np.isfinite(array).all() for array in arrays):
             self._diverged("a weight or a moment of the optimizer is not finite")
         checkpoint.write(self.checkpoints, self.state.step, arrays, vars(self.state))
+        self._written = now
         self._flush()
         most, size = self.job.most_bytes, taken(self.folder)
         if most is not None and size > most:

@@ -147,6 +147,25 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(general, tmp_path):
     assert not report.rows  # they were handed on before
 
 
+@pytest.mark.usefixtures("untraced")
+def test_a_checkpoint_that_is_the_newest_already_is_not_written_again(
+    general, tmp_path, monkeypatch
+):
+    written, write = [], checkpoint.write
+
+    def counted(folder, step, *args, series="step", **more):
+        written.append((series, step))
+        return write(folder, step, *args, series=series, **more)
+
+    monkeypatch.setattr(checkpoint, "write", counted)
+    train(pretraining(phases=[Phase(16)], checkpoint_every=6), tmp_path / "general")
+    train(finetuning(general[0]), tmp_path / "finetune")  # evaluated after its last update
+    steps = [step for series, step in written if series == "step"]
+    assert steps[:2] == [6, 12]
+    assert len(steps) > 2
+    assert len(set(steps[2:])) == len(steps[2:])
+
+
 def test_a_deadline_and_ctrl_c_stop_with_a_checkpoint(tmp_path):
     job = pretraining(deadline_seconds=0.0, phases=[Phase(16)])
     with pytest.raises(Interrupted, match="the deadline at step 1 of 12") as caught:
