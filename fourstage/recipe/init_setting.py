@@ -12,8 +12,10 @@ from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedTokenizer
 from fourstage.recipe.schema import Stage
+from models import catalogue
 from models.interchange.published import FOLDER, published_folder
 from models.protocols import Tokenizer
+from models.signatures import settings_of
 
 MORE = ("learn_from", "add_words")  # keys that do not contradict the existing tokenizer
 ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained
@@ -60,7 +62,13 @@ def resolve_start(ledger: Ledger) -> Start | None:
         folder = ledger.registered.get(address)
         folder = folder or published_folder(_found(address, ledger.folders))
         given = read_start(folder, weights=False)
-    settings = dict(given.settings)
+    known = settings_of(catalogue.file_of("families", given.family, ledger.folders))
+    # A stage says every argument; one that is None by default is left out, as in a recipe.
+    settings: dict[str, Any] = {
+        name: value
+        for name, value in given.settings.items()
+        if value is not None or name not in known or known[name].default is not None
+    }
     size = settings.pop("vocabulary_size")
     network = resolve_network(ledger, given.family, settings, "stages[0].init")
     tokenizer = ResolvedTokenizer(

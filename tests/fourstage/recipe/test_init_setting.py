@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from fourstage.errors import ContractViolation, RecipeError
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
 from fourstage.recipe.resolved import as_recipe
+from models import catalogue
 from models.families.bart import Bart
 from models.families.bert import Bert
 from models.interchange.huggingface import save_network
 from models.interchange.tokenizer_files import read_tokenizer
+from models.signatures import settings_of
+from models.stage_format import CONFIG, NETWORK, TOKENIZER
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from tests.conformance.parts import FAMILIES
 from tests.models.published_gpt2 import tokenizer_files
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -89,6 +96,31 @@ def test_network_and_tokenizer_are_those_of_the_files(write):
     assert resolved.sources == ("own", "rows")
     assert resolved.origin("size.num_layers") == resolved.origin("tokenizer.scheme")
     assert resolved.origin("size.num_layers") == "stages[0].init"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_stage_of_ours_is_a_start_whatever_its_family(family, write, folder, tmp_path):
+    """Training writes down every argument of its network, those that are None, too."""
+    tokenizer, stage = WordPiece(PIECES, True), tmp_path / "stage"
+    known = settings_of(catalogue.file_of("families", family))
+    size = catalogue.literals("families", family)["SIZES"]["tiny"]
+    every = {name: each.default for name, each in known.items() if not each.required} | size
+    stage.mkdir()
+    tokenizer.save(stage / TOKENIZER)
+    save_file({"weights": np.zeros(1, np.float32)}, stage / NETWORK)
+    config = {
+        "family": family,
+        "network": every,
+        "vocabulary_size": len(PIECES),
+        "sequence_length": 32,
+        "label_names": [],
+        "tokenizer_digest": tokenizer.digest,
+    }
+    (stage / CONFIG).write_text(json.dumps(config), "utf-8")
+    only = (RECIPE[RECIPE.index("  - {stage: domain") :], "")
+    there = (str(folder / "network"), str(stage))
+    resolved = resolve(load_recipe(write(only, there, ("family: bert", f"family: {family}"))))
+    assert resolved.stages[0].network == every
 
 
 def test_a_path_is_found_beside_the_recipe(folder):
