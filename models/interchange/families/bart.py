@@ -9,6 +9,7 @@ from fourstage.errors import RecipeError
 from models.interchange.architecture import Architecture, Link, Settings, dense, norm, table
 from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks
 
+END = 2  # their default id of the token that ends a text, and of the one that begins a target
 UNUSED = 2  # rows at the start of their position tables that no token reads
 
 
@@ -49,13 +50,19 @@ def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
 
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
-    """Refuse a decoder whose blocks are of another shape than the encoder's."""
+    """Refuse a decoder whose blocks are of another shape, and a target that begins otherwise."""
     for key, other in ALIKE.items():
         if key in config and config[key] != config.get(other, config[key]):
             raise RecipeError(
                 f"{key}: expected {str(config[other])[:80]}, as {other}, got"
                 f" {str(config[key])[:80]}; our bart has one value for both"
             )
+    ends, begin = (config.get(key, END) for key in ("eos_token_id", "decoder_start_token_id"))
+    if begin != ends:
+        raise RecipeError(
+            f"decoder_start_token_id: expected {str(ends)[:80]}, as eos_token_id, got"
+            f" {str(begin)[:80]}; our bart begins every target with the token that ends a text"
+        )
 
 
 def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:

@@ -88,7 +88,10 @@ def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
 
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
-    """The decoder's depth, the feed-forward network's kind, and which matrix predicts."""
+    """The decoder's depth, the feed-forward network's kind, and which matrix predicts.
+
+    Refuse a target that begins otherwise than ours.
+    """
     layers = config.get("num_decoder_layers") or settings["num_layers"]
     if isinstance(layers, bool) or not isinstance(layers, int) or not 1 <= layers <= 1000:
         raise RecipeError(f"num_decoder_layers: expected 1 to 1000, got {str(layers)[:80]}")
@@ -104,6 +107,12 @@ def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> No
         "activation": "gelu_tanh" if said == f"{GATED}gelu" else ACTIVATIONS[name],
         "tied_output": scaled is not False,
     }
+    begin = config.get("decoder_start_token_id", pad_id)
+    if begin != pad_id:
+        raise RecipeError(
+            f"decoder_start_token_id: expected {pad_id}, the id of padding, got {str(begin)[:80]};"
+            " our t5 begins every target with padding"
+        )
 
 
 def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:

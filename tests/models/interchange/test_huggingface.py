@@ -37,8 +37,10 @@ def copy(tmp_path: Path, name: str = "bert-large") -> Path:
 
 
 def configure(folder: Path, **changes) -> None:
+    """Change settings; one that is to be ``...`` is left out."""
     path = folder / "config.json"
     config = json.loads(path.read_text("utf-8")) | changes
+    config = {key: value for key, value in config.items() if value is not ...}
     path.write_text(json.dumps(config), "utf-8")
 
 
@@ -342,6 +344,29 @@ def test_a_roformer_unlike_ours_is_refused(tmp_path, changes, said):
     configure(folder, **changes)
     with pytest.raises(RecipeError, match=said):
         read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("t5-large", {"decoder_start_token_id": 1}, "expected 0, the id of padding, got 1; our t5"),
+        ("t5-large", {"pad_token_id": 5}, "expected 5, the id of padding, got 0; our t5"),
+        ("bart-large", {"decoder_start_token_id": 0}, "expected 2, as eos_token_id, got 0; our"),
+        ("bart-large", {"eos_token_id": 0, "decoder_start_token_id": ...}, "expected 0, .* got 2;"),
+    ],
+)
+def test_a_target_that_begins_unlike_ours_is_refused(tmp_path, name, changes, said):
+    folder = copy(tmp_path, f"../encoder_decoders/{name}")
+    configure(folder, **changes)
+    with pytest.raises(RecipeError, match=f"decoder_start_token_id: {said}"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["t5-large", "bart-large"])
+def test_a_target_begins_as_ours_where_nothing_is_said(tmp_path, name):
+    folder = copy(tmp_path, f"../encoder_decoders/{name}")
+    configure(folder, decoder_start_token_id=...)
+    assert read_checkpoint(folder).family == name.split("-")[0]
 
 
 @pytest.mark.parametrize(
