@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from fourstage.errors import RecipeError
 from models.interchange.architecture import Link, Settings, dense, norm
 
 ARGUMENTS: dict[str, tuple[str, Any]] = {
@@ -30,6 +31,26 @@ COPIES = {
 }
 Dense = Callable[[str, str, int, int], Iterator[Link]]  # (theirs, ours, inputs, outputs)
 Norm = Callable[[str, str, int], Iterator[Link]]  # (theirs, ours, width)
+
+
+def check_alike(config: Mapping[str, Any], ours: str) -> None:
+    """Refuse a decoder whose blocks are of another shape than the encoder's.
+
+    Args:
+        config: Their settings; one that is missing has their default.
+        ours: Name of our family.
+
+    Raises:
+        RecipeError: A setting of the decoder differs from the encoder's.
+    """
+    for key, other in ALIKE.items():
+        default = ARGUMENTS[other][1]
+        said, wanted = config.get(key, default), config.get(other, default)
+        if said != wanted:
+            raise RecipeError(
+                f"{key}: expected {str(wanted)[:80]}, as {other}, got {str(said)[:80]}; our {ours}"
+                f" has one value for both, and a key that is missing means {default}"
+            )
 
 
 def blocks(

@@ -7,7 +7,7 @@ from typing import Any
 
 from fourstage.errors import RecipeError
 from models.interchange.architecture import Architecture, Link, Settings, dense, norm, table
-from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks
+from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks, check_alike
 
 END = 2  # their default id of the token that ends a text, and of the one that begins a target
 UNUSED = 2  # rows at the start of their position tables that no token reads
@@ -51,12 +51,7 @@ def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
     """Refuse a decoder whose blocks are of another shape, and a target that begins otherwise."""
-    for key, other in ALIKE.items():
-        if key in config and config[key] != config.get(other, config[key]):
-            raise RecipeError(
-                f"{key}: expected {str(config[other])[:80]}, as {other}, got"
-                f" {str(config[key])[:80]}; our bart has one value for both"
-            )
+    check_alike(config, "bart")
     ends, begin = (config.get(key, END) for key in ("eos_token_id", "decoder_start_token_id"))
     if begin != ends:
         raise RecipeError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models.interchange.architecture import Architecture, Link, Settings, dense, norm, table
-from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks
+from models.interchange.bart_names import ALIKE, ARGUMENTS, COPIES, blocks, check_alike
 from models.interchange.unigram_files import write_marian
 from models.layers.sinusoids import Sinusoids
 
@@ -63,12 +63,13 @@ def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> No
     """How a target begins, and whether there is a bias; refuse what ours cannot compute."""
     if config.get("scale_embedding", False) is not True:
         raise RecipeError("scale_embedding: expected true; our transformer has no other")
-    for key, other in (*ALIKE.items(), ("decoder_vocab_size", "vocab_size")):
-        if config.get(key) not in (None, config.get(other)):
-            raise RecipeError(
-                f"{key}: expected {str(config.get(other))[:80]}, as {other}, got"
-                f" {str(config[key])[:80]}; our transformer has one value for both"
-            )
+    check_alike(config, "transformer")
+    rows = settings["vocabulary_size"]
+    if config.get("decoder_vocab_size") not in (None, rows):
+        raise RecipeError(
+            f"decoder_vocab_size: expected {rows}, as vocab_size, got"
+            f" {str(config['decoder_vocab_size'])[:80]}; our transformer has one value for both"
+        )
     begins = {pad_id: "pad", config.get("eos_token_id", 0): "sep"}
     begin = config.get("decoder_start_token_id", pad_id)
     if not isinstance(begin, int) or begin not in begins:

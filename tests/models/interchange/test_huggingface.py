@@ -362,6 +362,25 @@ def test_a_target_that_begins_unlike_ours_is_refused(tmp_path, name, changes, sa
         read_checkpoint(folder)
 
 
+@pytest.mark.parametrize("name", ["bart-large", "marian-large"])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"decoder_attention_heads": 2}, "decoder_attention_heads: expected 4, .* got 2; our"),
+        ({"decoder_attention_heads": ...}, "decoder_attention_heads: expected 4, .* got 16; our"),
+        ({"encoder_attention_heads": ...}, "decoder_attention_heads: expected 16, .* got 4; our"),
+        ({"decoder_ffn_dim": ...}, "decoder_ffn_dim: expected 64, as encoder_ffn_dim, got 4096;"),
+    ],
+)
+def test_a_decoder_of_another_shape_is_refused_where_it_is_by_default_too(
+    tmp_path, name, changes, said
+):
+    folder = copy(tmp_path, f"../encoder_decoders/{name}")
+    configure(folder, **changes)
+    with pytest.raises(RecipeError, match=said):
+        read_checkpoint(folder)
+
+
 @pytest.mark.parametrize("name", ["t5-large", "bart-large"])
 def test_a_target_begins_as_ours_where_nothing_is_said(tmp_path, name):
     folder = copy(tmp_path, f"../encoder_decoders/{name}")
