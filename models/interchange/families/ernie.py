@@ -37,8 +37,10 @@ def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> No
 
 
 def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:
-    """Turn ``use_task_id`` on if there are tasks."""
+    """Turn ``use_task_id`` on if there are tasks; their class has no number of them below 1."""
     config["use_task_id"] = bool(settings["num_tasks"])
+    if not settings["num_tasks"]:
+        del config["task_type_vocab_size"]
 
 
 ARCHITECTURE = Architecture(

@@ -346,6 +346,16 @@ def test_a_roformer_unlike_ours_is_refused(tmp_path, changes, said):
         read_checkpoint(folder)
 
 
+def test_an_ernie_without_tasks_is_written_and_read_again(tmp_path):
+    found = read_checkpoint(GOLDEN / "ernie-large")
+    network = {name: array for name, array in found.network.items() if "/task/" not in name}
+    ours = replace(found, settings={**found.settings, "num_tasks": 0}, network=network)
+    assert write_checkpoint(ours, tmp_path / "ours") == ()
+    again = read_checkpoint(tmp_path / "ours")
+    assert again.settings == ours.settings
+    assert again.network.keys() == network.keys()
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
