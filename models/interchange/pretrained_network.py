@@ -33,7 +33,8 @@ def read_start(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     """
     found = read_stage(folder) if is_stage(folder) else read_checkpoint(folder, weights=weights)
     if found.tokenizer is None:
-        raise RecipeError(f"{folder}: {found.notes[0]}; training needs the network's tokenizer")
+        why = next(note for note in found.notes if note.startswith("no tokenizer"))
+        raise RecipeError(f"{folder}: {why}; training needs the network's tokenizer")
     return found
 
 

@@ -184,6 +184,10 @@ def test_a_network_without_its_tokenizer_is_refused(write, folder, tmp_path):
     bare = tmp_path / "bare"
     save_network(Bert(**SIZE, vocabulary_size=99), bare)
     assert "no tokenizer: no vocab.txt" in fault(write((str(folder / "network"), str(bare))))
+    config = json.loads((bare / CONFIG).read_text("utf-8"))
+    config["attention_probs_dropout_prob"] = 0.3  # of which there is a note, too
+    (bare / CONFIG).write_text(json.dumps(config), "utf-8")
+    assert "no tokenizer: no vocab.txt" in fault(write((str(folder / "network"), str(bare))))
 
 
 def test_a_damaged_file_is_named(write, folder, tmp_path):
