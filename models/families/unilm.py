@@ -25,7 +25,7 @@ from models.layers.embedding import own_positions, positions_of_tokens
 from models.layers.modes import mode_bias, segment_rows
 from models.layers.side_by_side import joined, joined_pairs, parted
 from models.layers.transformer import TextTransformer, TransformerConfig
-from models.modes import Mode
+from models.modes import SEGMENT_ROWS, Mode
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "modes", "generation", "added_vectors")
@@ -65,6 +65,7 @@ class Unilm(TextTransformer):
     config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooled = True
+    least_segments = 1 + max(map(max, SEGMENT_ROWS))
 
     def position_ids(self, features: Mapping[str, Any]) -> Any:
         """Number of real tokens before each one; 0 for padding."""

@@ -48,6 +48,7 @@ LARGEST = {  # largest values of settings; more is a mistake, and could exhaust 
     "num_layers": 1000,
 }
 LARGEST_WIDTH = 1 << 17
+LEAST = {"num_segments": 2}  # smallest values above 1: the second text of a pair has a row, too
 NAMES_SHOWN = 5
 CLASSIFIES = "sequence_classification"
 CONTINUES = "causal_lm"
@@ -298,10 +299,12 @@ def _checked(path: Path, key: str, argument: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
             raise RecipeError(f"{path}: {key}: expected a number in [0, 1), got {str(value)[:80]}")
         return float(value)
-    largest = LARGEST.get(argument, LARGEST_WIDTH)
-    if not _is_whole(value) or not 1 <= value <= largest:
+    least, largest = LEAST.get(argument, 1), LARGEST.get(argument, LARGEST_WIDTH)
+    if not _is_whole(value) or not least <= value <= largest:
+        more = "; repeat the row of its table, so that second texts are read as first ones are"
         raise RecipeError(
-            f"{path}: {key}: expected a whole number from 1 to {largest:,}, got {str(value)[:80]}"
+            f"{path}: {key}: expected a whole number from {least} to {largest:,}, got"
+            f" {str(value)[:80]}{more if value == 1 else ''}"
         )
     return value
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from fourstage.errors import RecipeError
 from models import features as keys
 from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
@@ -17,6 +18,7 @@ from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
 from models.layers.projection import projection
 from models.layers.summary import FIRST
+from models.protocols import Capability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,9 @@ class TextTransformer(keras.Model):
 
     Attributes:
         config_class: Of the family's arguments, an `TransformerConfig`.
+        provides: Its capabilities; a family's own.
         num_segments: Rows of the segment table; 0 for none.
+        least_segments: The fewest with which a family that tells segments apart has one for each.
         num_tasks: Rows of the table of tasks; 0 for none.
         always_project: Whether embeddings are projected even where the widths are equal.
         pooled: Whether there is a pooler.
@@ -76,10 +80,15 @@ class TextTransformer(keras.Model):
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), task_ids? (B,)} →
         {sequence_output (B, T, D) float32, pooled_output (B, D) float32 where pooled};
         with read_positions (B, R), the summary's first: {sequence_output (B, R, D), …}
+
+    Raises:
+        RecipeError: Segments are to be told apart, and the table has too few rows.
     """
 
     config_class: type[TransformerConfig] = TransformerConfig
+    provides: frozenset[Capability] = frozenset()
     num_segments = 0
+    least_segments = 2
     num_tasks = 0
     always_project = False
     pooled = False
@@ -97,6 +106,11 @@ class TextTransformer(keras.Model):
         self._arguments = asdict(config)
         for argument, value in self._arguments.items():
             setattr(self, argument, value)
+        if Capability.SEGMENTS in self.provides and self.num_segments < self.least_segments:
+            raise RecipeError(
+                f"size.num_segments: expected at least {self.least_segments}, one for each segment"
+                f" that a row of {self.name} may have, got {self.num_segments}"
+            )
         table_dim = self._arguments.get("embedding_dim", config.hidden_dim)
         self.order = self.layer_order(config)
         self.embeddings = self.make_embeddings(config, table_dim)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError
+from models import catalogue
 from models.families.bert import SIZES, Bert
 from models.weights import named_weights
 from tests.models.weightless import weightless
@@ -83,6 +84,14 @@ def test_weights_have_names_that_can_be_read():
         "pooler/kernel",
         "pooler/bias",
     ]
+
+
+@pytest.mark.parametrize(("family", "least"), [("bert", 2), ("vilbert", 2), ("unilm", 6)])
+def test_a_table_without_a_row_for_each_segment_is_refused(family, least):
+    size = {**catalogue.literals("families", family)["SIZES"]["tiny"], "num_segments": least - 1}
+    said = f"num_segments: expected at least {least}, .* a row of {family} may .* got {least - 1}"
+    with pytest.raises(RecipeError, match=said):
+        catalogue.find("families", family)(vocabulary_size=50, **size)
 
 
 def test_a_text_longer_than_the_position_table_is_refused_with_the_numbers():

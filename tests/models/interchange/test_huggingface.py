@@ -248,6 +248,7 @@ def test_an_unknown_architecture_is_refused_by_name(tmp_path):
         ({"hidden_size": "32"}, "hidden_size: expected a whole number"),
         ({"num_attention_heads": 5}, "not a multiple of the 5 heads"),
         ({"layer_norm_eps": float("nan")}, "layer_norm_eps: expected a number"),
+        ({"type_vocab_size": 1}, "type_vocab_size: .* from 2 to 131,072, got 1; repeat the row"),
         ({"pad_token_id": 97}, "pad_token_id: expected an id"),
     ],
 )
