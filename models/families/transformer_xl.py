@@ -237,4 +237,6 @@ def _packed(features: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
         key: ops.take_along_axis(features[key], order, axis=1)
         for key in (keys.TOKEN_IDS, keys.PADDING_MASK)
     }
+    if keys.ADDED_VECTORS in features:
+        packed[keys.ADDED_VECTORS] = gather_positions(features[keys.ADDED_VECTORS], order)
     return {**features, **packed}, ops.cast(ops.argsort(order, axis=1), "int32")

@@ -222,6 +222,20 @@ def test_padding_anywhere_parts_no_tokens(where):
     np.testing.assert_allclose(found["memory"][:, :, :2], plain["memory"][:, :, -2:], atol=1e-5)
 
 
+@pytest.mark.parametrize("place", [0, 4])
+def test_what_a_head_adds_to_a_token_stays_with_it_behind_padding(place):
+    network, ids = made(), texts(2, 6)
+    added = np.random.default_rng(0).normal(size=(2, 6, 8)).astype("float32")
+    padded, mask, moved = (
+        np.insert(each, [place] * 3, 0, axis=1) for each in (ids, np.ones_like(ids), added)
+    )
+    plain = values(network({"token_ids": ids, "added_vectors": added}))
+    found = values(network({"token_ids": padded, "padding_mask": mask, "added_vectors": moved}))
+    np.testing.assert_allclose(
+        found["sequence_output"][:, mask[0] > 0], plain["sequence_output"], atol=1e-5
+    )
+
+
 @pytest.mark.parametrize("same_length", ["never", "always"])
 def test_reading_on_after_a_memory_equals_reading_the_row_with_it(same_length):
     network = made(same_length=same_length, norm_first=True)
