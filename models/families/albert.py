@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fourstage.errors import RecipeError
 from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
@@ -63,6 +64,9 @@ class Albert(TextTransformer):
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T)} →
         {sequence_output (B, T, D) float32, pooled_output (B, D) float32}
 
+    Raises:
+        RecipeError: There are more groups than layers.
+
     Reference:
         Lan et al. 2020, arXiv 1909.11942, section 3.1 and table 1.
     """
@@ -74,6 +78,11 @@ class Albert(TextTransformer):
 
     def layer_order(self, config: Any) -> tuple[int, ...]:
         """Layers of a group share its blocks."""
+        if not 1 <= config.num_groups <= config.num_layers:
+            raise RecipeError(
+                f"size.num_groups: expected 1 to {config.num_layers}, no more than num_layers, got"
+                f" {config.num_groups}"
+            )
         return tuple(
             (layer * config.num_groups // config.num_layers) * config.num_inner_blocks + inner
             for layer in range(config.num_layers)

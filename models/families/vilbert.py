@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fourstage.errors import RecipeError
 from models import features as keys
 from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
@@ -86,6 +87,9 @@ class _Config(TransformerConfig):
 class Vilbert(TwoStreams):
     """The network of Lu et al. with its poolers (`TwoStreams`); heads bring their own variables.
 
+    Raises:
+        RecipeError: There are more blocks of regions than of the text.
+
     Reference:
         Lu et al. 2019, arXiv 1908.02265, 2.1 and 3.2, and the authors' code: the pairs of layers.
     """
@@ -118,6 +122,11 @@ class Vilbert(TwoStreams):
 
     def make_more(self, config: Any) -> None:
         """What reads the regions, and what lets the streams attend to each other."""
+        if not 1 <= config.num_region_layers <= config.num_layers:
+            raise RecipeError(
+                f"size.num_region_layers: expected 1 to {config.num_layers}, no more than"
+                f" num_layers, got {config.num_region_layers}"
+            )
         across = {
             "num_heads": config.num_region_heads,
             "head_dim": config.region_hidden_dim // config.num_region_heads,

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import RecipeError
 from models.keras_ops import ops
 
 
@@ -21,13 +22,25 @@ def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
         bucket    0 1 2 3 4 4 5 5 6 6 6  6  7  … 7
 
     Args:
-        num_buckets: Buckets of the direction.
+        num_buckets: Buckets of the direction, at least 2.
         max_distance: More than half of `num_buckets`.
 
     Returns:
         (max_distance + 1,) int32.
+
+    Raises:
+        RecipeError: An argument is out of range.
     """
     exact = num_buckets // 2
+    if exact < 1:
+        raise RecipeError(
+            f"size.num_buckets: expected at least 2 for each direction, got {num_buckets}"
+        )
+    if max_distance <= exact:
+        raise RecipeError(
+            f"size.max_distance: expected more than {exact}, half of the {num_buckets} buckets of"
+            f" a direction, got {max_distance}; raise it or lower num_buckets"
+        )
     distance = np.arange(max_distance + 1)
     # float32, as in the reference: another rounding would move distances at a border.
     far = np.log(np.maximum(distance, exact).astype(np.float32) / np.float32(exact))
@@ -51,6 +64,9 @@ class RelativeBias(keras.layers.Layer):
     Shape:
         number of tokens N, positions (B, S + N) of which theirs are the last, or None for 0, 1, 2…
         → (B or 1, H, N, S + N).
+
+    Raises:
+        RecipeError: `num_buckets` or `max_distance` is out of range.
 
     Reference:
         Raffel et al. 2020, arXiv 1910.10683, 2.1; ``transformer_layers.py`` of

@@ -10,6 +10,7 @@ import math
 
 import pytest
 
+from fourstage.errors import RecipeError
 from models import catalogue
 from models.weights import named_weights
 from tests.models.weightless import weightless
@@ -121,3 +122,13 @@ def test_layers_of_a_group_are_one_block():
     deeper = albert(vocabulary_size=20, num_layers=12, **small)
     shallow = albert(vocabulary_size=20, num_layers=1, **small)
     assert deeper.count_params() == shallow.count_params()
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [("albert", "num_groups"), ("vilbert", "num_region_layers")]
+)
+def test_more_parts_of_the_layers_than_there_are_layers_are_refused(family, name):
+    size = {**catalogue.literals("families", family)["SIZES"]["tiny"], "num_layers": 2, name: 3}
+    said = f"{name}: expected 1 to 2, no more than num_layers, got 3"
+    with pytest.raises(RecipeError, match=said):
+        catalogue.find("families", family)(vocabulary_size=30, **size)

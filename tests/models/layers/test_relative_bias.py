@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fourstage.errors import RecipeError
 from models.layers.relative_bias import RelativeBias, distance_buckets
 from tests.conformance.parts import network
 
@@ -20,6 +21,30 @@ def test_buckets_of_t5_by_hand():
     assert past[:17].tolist() == [*range(16), 16]
     assert {d: int(past[d]) for d in (18, 19, 113, 128)} == {18: 16, 19: 17, 113: 31, 128: 31}
     assert (np.diff(past) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("both_directions", "buckets", "distance", "said"),
+    [
+        (False, 32, 16, "max_distance: expected more than 16, half of the 32 buckets.* got 16"),
+        (True, 32, 8, "max_distance: expected more than 8, half of the 16 buckets.* got 8"),
+        (True, 2, 8, "num_buckets: expected at least 2 for each direction, got 1"),
+    ],
+)
+def test_distances_that_have_no_bucket_are_refused(both_directions, buckets, distance, said):
+    def bias(distance: int, buckets: int) -> RelativeBias:
+        return RelativeBias(
+            num_heads=2,
+            num_buckets=buckets,
+            max_distance=distance,
+            both_directions=both_directions,
+            stddev=1.0,
+            name="relative_bias",
+        )
+
+    with pytest.raises(RecipeError, match=said):
+        bias(distance, buckets)
+    assert bias(distance + 2, buckets + 2)
 
 
 @pytest.mark.parametrize("both_directions", [True, False])
