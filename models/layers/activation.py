@@ -33,6 +33,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "silu": ops.silu,  # swish, x · sigmoid(x): the networks of Marian
     "tanh": ops.tanh,  # of poolers
 }
+IN_BLOCKS = tuple(name for name in ACTIVATIONS if name != "tanh")
 
 
 def activation(name: str) -> Callable[[Any], Any]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import keras
 
+from fourstage.errors import UnknownNameError
 from models.keras_ops import ops
+from models.layers.activation import IN_BLOCKS
 from models.layers.attention import MultiHeadAttention, Past, as_past, size_of
 from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
@@ -40,6 +42,9 @@ class ResidualBlock(keras.layers.Layer):
         gated: Whether the feed-forward network's inner layer is multiplied by a second, linear one.
         inner_dropout: Whether there is dropout on that layer, too.
         dtype: Dtype policy of the matrix products.
+
+    Raises:
+        UnknownNameError: Blocks have no such activation.
     """
 
     def __init__(
@@ -64,6 +69,10 @@ class ResidualBlock(keras.layers.Layer):
         name: str,
     ):
         super().__init__(name=name, dtype=dtype, autocast=False)
+        if activation not in IN_BLOCKS:
+            raise UnknownNameError(
+                "size: activation", activation, "an activation of blocks", IN_BLOCKS
+            )
         self.norm_first = norm_first
         self.hidden_dim = hidden_dim
         self.intermediate_dim = intermediate_dim

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
 from models import catalogue
 from models.families.bert import SIZES, Bert
+from models.interchange.architecture import THEIR_ACTIVATION
 from models.weights import named_weights
 from tests.models.weightless import weightless
 
@@ -84,6 +85,14 @@ def test_weights_have_names_that_can_be_read():
         "pooler/kernel",
         "pooler/bias",
     ]
+
+
+def test_blocks_have_the_activations_that_others_have_too():
+    size = SIZES["tiny"]
+    for name in THEIR_ACTIVATION:
+        assert Bert(vocabulary_size=50, **size, activation=name).activation == name
+    with pytest.raises(UnknownNameError, match="'tanh' is not an activation of blocks"):
+        Bert(vocabulary_size=50, **size, activation="tanh")
 
 
 @pytest.mark.parametrize(("family", "least"), [("bert", 2), ("vilbert", 2), ("unilm", 6)])
