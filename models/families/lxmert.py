@@ -24,7 +24,7 @@ from typing import Any
 from models import features as keys
 from models.layers.attention import bias_from_padding
 from models.layers.attention_weights import attention_weights
-from models.layers.bimodal import APART, BimodalBlock
+from models.layers.bimodal import BimodalBlock
 from models.layers.block import ResidualBlock, TransformerBlock
 from models.layers.regions import RegionEmbedding, Regions
 from models.layers.transformer import TransformerConfig
@@ -92,7 +92,6 @@ class Lxmert(TwoStreams):
             return super().make_block(kind, config, number)
         return BimodalBlock(
             **self.block_arguments(config),
-            paths=APART,
             regions={},
             cross_first=True,
             name=f"block_{number}",

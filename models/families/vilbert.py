@@ -27,7 +27,7 @@ from models import features as keys
 from models.keras_ops import ops
 from models.layers.attention import bias_from_padding
 from models.layers.attention_weights import attention_weights
-from models.layers.bimodal import ACROSS, APART, BimodalBlock, where_seen
+from models.layers.bimodal import BimodalBlock, where_seen
 from models.layers.block import ResidualBlock
 from models.layers.projection import projection
 from models.layers.regions import RegionEmbedding, Regions, with_whole
@@ -118,7 +118,7 @@ class Vilbert(TwoStreams):
             return super().make_block(kind, config, number)
         regions = _of_regions(config) | {"num_heads": config.num_region_heads}
         arguments = self.block_arguments(config)
-        return BimodalBlock(**arguments, paths=APART, regions=regions, name=f"block_{number}")
+        return BimodalBlock(**arguments, regions=regions, name=f"block_{number}")
 
     def make_more(self, config: Any) -> None:
         """What reads the regions, and what lets the streams attend to each other."""
@@ -134,7 +134,7 @@ class Vilbert(TwoStreams):
         self.cross_blocks = [
             BimodalBlock(
                 **self.block_arguments(config) | across,
-                paths=ACROSS,
+                across=True,
                 regions=_of_regions(config),
                 name=f"cross_{number}",
             )
@@ -193,7 +193,6 @@ class Vilbert(TwoStreams):
         *_, (x, regions), _ = self.streams(features)
         across, given = self.cross_blocks[-1], self.regions(features)
         assert given is not None
-        assert across.of_regions is not None
         bias, seen = bias_from_padding(given[2]), across.of_regions.attention
         return attention_weights(across.attention, x, seen, regions, bias)[:, :, 1:]
 

@@ -1,14 +1,14 @@
-"""One block for text and regions: four paths of attention, each of which is on or off.
+"""One block for text and regions, whose streams attend to themselves or to each other.
 
-text → text, regions → regions       each stream attends to itself (LXMERT)
+text → text, regions → regions       each stream attends to itself (LXMERT, ViLBERT)
 text → regions, regions → text       each stream attends to the other (ViLBERT)
-all four                             one softmax over text and regions (VisualBERT, UNITER)
+
+One softmax over text and regions needs no such block: `models.layers.single_stream`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from typing import Any
 
 from models.keras_ops import ops
@@ -17,31 +17,17 @@ from models.layers.block import ResidualBlock
 from models.layers.gather import gather_positions
 
 
-class Path(StrEnum):
-    """Who attends to whom."""
-
-    TEXT_TO_TEXT = "text_to_text"
-    TEXT_TO_REGIONS = "text_to_regions"
-    REGIONS_TO_TEXT = "regions_to_text"
-    REGIONS_TO_REGIONS = "regions_to_regions"
-
-
-APART = (Path.TEXT_TO_TEXT, Path.REGIONS_TO_REGIONS)
-ACROSS = (Path.TEXT_TO_REGIONS, Path.REGIONS_TO_TEXT)
-TOGETHER = (*APART, *ACROSS)
-
-
 class BimodalBlock(ResidualBlock):
-    """Attention along the paths that are on, then a feed-forward network, for both streams.
+    """Attention, then a feed-forward network, for both streams.
 
     The block's own weights are those of the text. A part of a stream that has nothing to attend to
     is left out with its norm: x stays x. So without regions, or where all of a row's regions are
     masked, the text goes through a `TransformerBlock` with the same weights.
 
     Args:
-        paths: The paths that are on in the attention that each stream has a set of weights for.
-        regions: Arguments of `ResidualBlock` in which the stream of regions differs, such as its
-            widths; {} for none. None: one set of weights serves both streams.
+        across: Whether each stream attends to the other one instead of to itself.
+        regions: Arguments of `ResidualBlock` in which the stream of regions, which has weights of
+            its own, differs, such as its widths; {} for none.
         cross_first: Whether before it each stream attends to the other one, both as they come in,
             with a norm and one set of weights for both directions (LXMERT).
         arguments: Those of `ResidualBlock`.
@@ -58,16 +44,14 @@ class BimodalBlock(ResidualBlock):
     def __init__(
         self,
         *,
-        paths: Collection[Path],
-        regions: Mapping[str, Any] | None = None,
+        across: bool = False,
+        regions: Mapping[str, Any],
         cross_first: bool = False,
         **arguments: Any,
     ):
         super().__init__(**arguments)
-        self.paths = frozenset(paths)
-        self.of_regions = None
-        if regions is not None:
-            self.of_regions = ResidualBlock(**{**arguments, **regions, "name": "regions"})
+        self.across = across
+        self.of_regions = ResidualBlock(**{**arguments, **regions, "name": "regions"})
         self.cross_attention = self.cross_norm = None
         if cross_first:
             self.cross_attention = self.make_attention(name="cross_attention")
@@ -79,8 +63,7 @@ class BimodalBlock(ResidualBlock):
             self.cross_attention.build()
             self.cross_norm.build((None, None, self.hidden_dim))
         super().build(input_shape)
-        if self.of_regions is not None:
-            self.of_regions.build()
+        self.of_regions.build()
 
     def call(
         self,
@@ -97,13 +80,12 @@ class BimodalBlock(ResidualBlock):
                 self._crossed(x, regions, region_bias, training),
                 self._crossed(regions, x, bias, training),
             )
-        other = self if self.of_regions is None else self.of_regions
         text = self._offered(self, x, bias)
-        picture = None if regions is None else self._offered(other, regions, region_bias)
-        x = self._side(self, x, text, text, picture, at, training)
-        if regions is not None:
-            regions = self._side(other, regions, picture, text, picture, None, training)
-        return x, regions
+        if regions is None:
+            return self._side(self, x, text, None, at, training), None
+        picture = self._offered(self.of_regions, regions, region_bias)
+        x = self._side(self, x, text, picture, at, training)
+        return x, self._side(self.of_regions, regions, picture, text, None, training)
 
     def _offered(self, side: ResidualBlock, x: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
         """What a stream asks with, and what is attended to in it: keys, values and their bias."""
@@ -115,30 +97,19 @@ class BimodalBlock(ResidualBlock):
         side: ResidualBlock,
         x: Any,
         own: Any,
-        text: Any,
-        picture: Any,
+        other: Any,
         at: Any,
         training: bool | None,
     ) -> Any:
-        """A stream after its attention and its feed-forward network."""
-        asking = own[0]
-        if own is text:
-            wanted = ((Path.TEXT_TO_TEXT, text), (Path.TEXT_TO_REGIONS, picture))
-        else:
-            wanted = ((Path.REGIONS_TO_TEXT, text), (Path.REGIONS_TO_REGIONS, picture))
-        seen = [offered for path, offered in wanted if path in self.paths and offered is not None]
+        """A stream after its attention, to itself or to what the other one offers, and the rest."""
+        asking, seen = own[0], other if self.across else own
         if at is not None:
             x, asking = gather_positions(x, at), gather_positions(asking, at)
-        if seen:
-            joined = zip(*(each[1:] for each in seen), strict=True)
-            key, value, bias = (
-                parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=axis)
-                for parts, axis in zip(joined, (-1, -2, -1), strict=True)
-            )
+        if seen is not None:
+            _, key, value, bias = seen
             attended = side.attention.attend(asking, key, value, bias=bias, training=training)
             after = side._attended(x, attended, side.attention_norm, training)
-            alone = any(each is own for each in seen)
-            x = after if alone else where_seen(bias, after, x)
+            x = where_seen(bias, after, x) if self.across else after
         return side._feed_forward(x, training)
 
     def _crossed(self, x: Any, other: Any, bias: Any, training: bool | None) -> Any:

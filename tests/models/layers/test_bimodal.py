@@ -1,4 +1,4 @@
-"""The bimodal block as one stream, and as two of different widths against NumPy."""
+"""The bimodal block with two streams of different widths against NumPy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from models.layers.attention import bias_from_padding
-from models.layers.bimodal import ACROSS, TOGETHER, BimodalBlock
-from models.layers.block import TransformerBlock
+from models.layers.bimodal import BimodalBlock
 from models.weights import load_weights, named_weights
 
 RNG = np.random.default_rng(4)
@@ -39,31 +38,10 @@ def value(tensor: Any) -> np.ndarray:
     return keras.ops.convert_to_numpy(tensor)
 
 
-def test_with_all_paths_and_one_set_of_weights_it_is_a_block_on_both_side_by_side():
-    block = built(BimodalBlock(**ARGUMENTS, paths=TOGETHER, name="block_0"))
-    single = TransformerBlock(**ARGUMENTS, name="block_1")
-    single.build()
-    load_weights(single, {n: np.asarray(v) for n, v in named_weights(block).items()})
-    x, regions = drawn(3, 5, 8), drawn(3, 4, 8)
-    masks = (
-        np.array([[1] * 5, [1] * 3 + [0] * 2, [1] * 5]),
-        np.array([[1] * 4, [1, 0, 0, 0], [0] * 4]),
-    )
-    biases = [bias_from_padding(mask) for mask in masks]
-    one, two = block(x, regions, *biases)
-    whole = np.concatenate([x, regions], axis=1)
-    expected = value(single(whole, bias_from_padding(np.concatenate(masks, axis=1))))
-    assert np.abs(value(one) - expected[:, :5])[masks[0] > 0].max() < 1e-5
-    assert np.abs(value(two) - expected[:, 5:])[masks[1] > 0].max() < 1e-5
-    at = np.array([[0, 4], [2, 1], [0, 3]], np.int32)
-    some, _ = block(x, regions, *biases, at=at)
-    assert np.abs(value(some) - np.take_along_axis(value(one), at[:, :, None], 1)).max() < 1e-5
-
-
 def test_streams_of_two_widths_attend_to_each_other_as_in_vilbert():
     other = {"hidden_dim": 12, "intermediate_dim": 10}
     size = ARGUMENTS | {"head_dim": 3}
-    block = built(BimodalBlock(**size, paths=ACROSS, regions=other, name="block_0"))
+    block = built(BimodalBlock(**size, across=True, regions=other, name="block_0"))
     w = {name: np.asarray(variable) for name, variable in named_weights(block).items()}
     x, regions = drawn(2, 5, 8), drawn(2, 4, 12)
     mask = np.array([[1, 1, 0, 1], [0, 0, 0, 0]])
