@@ -85,6 +85,7 @@ class XLNet(RelativeTransformer):
             shape=(self._arguments["hidden_dim"],),
             initializer=keras.initializers.TruncatedNormal(stddev=0.02),
             name="mask_embedding",
+            autocast=False,  # else a layer that computes in bfloat16 would round it
         )
         super().build(input_shape)
 

@@ -121,7 +121,9 @@ class HeadBiases(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         """Create the variables."""
         self.content, self.position = (
-            self.add_weight(shape=self.shape_of_each, initializer=_initial(), name=name)
+            self.add_weight(
+                shape=self.shape_of_each, initializer=_initial(), name=name, autocast=False
+            )
             for name in ("content_bias", "position_bias")
         )
         self.built = True

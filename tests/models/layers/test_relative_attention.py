@@ -6,7 +6,9 @@ import keras
 import numpy as np
 import pytest
 
+from models.families.xlnet import SIZES, XLNet
 from models.layers.relative_attention import (
+    HeadBiases,
     distance_table,
     found_at,
     relative_shift,
@@ -64,3 +66,17 @@ def test_keys_that_stand_anywhere_get_the_score_of_their_distance():
         seen = distances[row, query] >= 0
         expected = in_order[row, :, query, places[row][seen]]
         np.testing.assert_array_equal(found[row, :, query, seen], expected)
+
+
+def test_what_is_added_in_float32_is_not_rounded_within_a_layer_of_bfloat16():
+    biases, network = HeadBiases(2, 4), XLNet(vocabulary_size=30, **SIZES["tiny"])
+    biases.build()
+    at = np.zeros((1, 1), np.int32)
+
+    class Around(keras.layers.Layer):
+        def call(self, at):
+            return *biases.values, network._unknown(at)
+
+    found = Around(dtype="mixed_bfloat16")(at)
+    for ours, given in zip(found, (*biases.values, network._unknown(at)), strict=True):
+        np.testing.assert_array_equal(ops.convert_to_numpy(ours), ops.convert_to_numpy(given))
