@@ -118,8 +118,10 @@ def costs_from_scratch(
     return found
 
 
-def search_cost(trials: Iterable[Plan], store: Store, previous: PreviousArtifacts) -> Cost:
+def search_cost(trials: Iterable[Plan], store: Store, previous: PreviousArtifacts) -> Cost | None:
     """Estimate the cost of the trials that a search has yet to train.
+
+    None if all are trained, and what is left has only to be measured.
 
     Args:
         trials: Their plans.
@@ -132,6 +134,8 @@ def search_cost(trials: Iterable[Plan], store: Store, previous: PreviousArtifact
         assert plan.recipe.finetune is not None
         costs = stage_costs(plan.recipe, prospects, previous)
         found += [cost for cost in costs if cost.stage == plan.recipe.finetune.name]
+    if not found:
+        return None
     tokens = [cost.tokens for cost in found if cost.tokens is not None]
     seconds = [cost.seconds for cost in found if cost.seconds is not None]
     known = len(tokens) == len(found)

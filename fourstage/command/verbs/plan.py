@@ -64,7 +64,8 @@ def handle(options: Namespace) -> int:
         if search.folds is None and final.seed in search.seeds:
             # The best trial is the stage, so training it costs nothing more.
             costs = [cost for cost in costs if cost.stage != final.name]
-        costs.append(search_cost(trials, store, previous))
+        if (cost := search_cost(trials, store, previous)) is not None:
+            costs.append(cost)
         told = f"{len(trials)} of {plan.recipe.search.trials} trials are not trained yet"
         _insert_search(rows, stage_step(plan.recipe.finetune.name), told)
     disk = disk_bytes(plan.recipe, prospects, previous)
