@@ -137,6 +137,7 @@ def hold(tracking: Tracking, name: str, number: int) -> Gate:
         rival,
         champion_version=champion.number if champion else None,
         champion_fault=fault,
+        forgetting_on=rules.get("forgetting_on", ()),  # kept since a later version
         contracts=rules["contracts"],
         lineage_faults=_lineage_faults(tracking, version, champion),
         overlap=tuple(rules["overlap"]),

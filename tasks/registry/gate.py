@@ -182,6 +182,7 @@ def decide(
     *,
     champion_version: int | None = None,
     champion_fault: str = "",
+    forgetting_on: Sequence[str] = (),
     contracts: Mapping[str, str] | None = None,
     lineage_faults: Sequence[str] = (),
     overlap: tuple[str, int] | None = None,
@@ -196,6 +197,7 @@ def decide(
         champion: Evidence about the champion; None if there is none or it can't be read.
         champion_version: The champion's number, if ``champion`` is None.
         champion_fault: Why the champion can't be read; empty if it can.
+        forgetting_on: Corpora on which forgetting has to be measured.
         contracts: Verdict (``green``, ``amber``, ``red``) of each contract in the lineage.
         lineage_faults: Faults of its lineage.
         overlap: Policy, and number of evaluation rows that are also in the training text.
@@ -218,7 +220,7 @@ def decide(
         if subject == "slices":
             checks += _slices(rules, challenger)
         elif subject == "forgetting":
-            checks += _bounds(subject, rules, max(challenger.forgetting.values(), default=None))
+            checks += _forgetting(rules, challenger, forgetting_on)
         elif subject == "latency_ms":
             checks += _latency(rules, challenger)
         elif subject == "size_mb":
@@ -445,6 +447,17 @@ def _slices(rules: Mapping[str, Mapping[str, Any]], challenger: Evidence) -> Ite
             for metric, bounds in metrics.items():
                 value = challenger.slices.get(name, {}).get(metric)
                 yield from _bounds(f"slice {name}: {metric}", bounds, value)
+
+
+def _forgetting(
+    rules: Mapping[str, Any], challenger: Evidence, corpora: Sequence[str]
+) -> Iterator[Check]:
+    """Check bounds on the largest rise, and that it was measured on each corpus."""
+    found = challenger.forgetting
+    yield from _bounds("forgetting", rules, max(found.values(), default=None))
+    for corpus in corpora:
+        if found and corpus not in found:
+            yield from _bounds(f"forgetting on {corpus}", rules, None)
 
 
 def _latency(rules: Mapping[str, Any], challenger: Evidence) -> Iterator[Check]:

@@ -64,6 +64,7 @@ def register_model(run: RecipeRun) -> Version:
     rules = {
         "require": {name: dict(rule) for name, rule in recipe.require.items()},
         "overlap": [finetune.overlap, _overlapping(dataset)],
+        "forgetting_on": list(recipe.forgetting_on),
         "contracts": contracts,
         "dataset": dataset.reference,
         "split": evaluation.facts["gate"]["split"],

@@ -232,6 +232,16 @@ def test_forgetting_latency_size_and_slices_decide():
     assert len(failed(asked, model(1, 0.9))) == 5
 
 
+def test_a_corpus_on_which_forgetting_was_not_measured_is_not_passed_over():
+    asked, evidence = {"forgetting": {"at_most": 0.3}}, model(1, 0.9, forgetting={"a": 0.1})
+    assert failed(asked, evidence, forgetting_on=["a"]) == []
+    assert failed(asked, evidence, forgetting_on=["a", "b"]) == ["forgetting on b at_most"]
+    gate = decide("m", asked, evidence, forgetting_on=["a", "b"])
+    assert gate.reason == "forgetting on b at_most: expected ≤ 0.3, found not measured"
+    assert failed(asked, model(1, 0.9), forgetting_on=["a", "b"]) == ["forgetting at_most"]
+    assert failed({}, evidence, forgetting_on=["a", "b"]) == []
+
+
 def test_contracts_lineage_and_overlap_decide():
     assert failed({}, model(1, 0.9), contracts={"a": "green", "b": "red"}) == ["contracts"]
     assert failed({}, model(1, 0.9), lineage_faults=["the corpus is gone"]) == ["lineage"]
