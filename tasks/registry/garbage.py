@@ -1,7 +1,9 @@
 """Garbage collection: removes store entries that are unreachable.
 
 An entry is reachable from a version's package or evaluation, from the last finished run of a
-recipe, or from an entry made or used recently. Everything else can be made again.
+recipe, or from an entry made or used recently. While a run is going on, what was made or used since
+it began counts as recent: its finished stages are reachable only once it is over. Everything else
+can be made again.
 """
 
 from __future__ import annotations
@@ -10,11 +12,14 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from fourstage.space import taken
@@ -24,9 +29,11 @@ from tasks.store.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.store.history import remembered
 from tasks.store.registry_memory import every_remembered_version
 from tasks.tracking.connection import Tracking, answered, every
+from tasks.tracking.orphans import going_on
 from tasks.tracking.tags import KEY
 
 DAY = 86_400.0
+HOLDER = re.compile(r"process (?P<pid>\d+) on (?P<host>.+)")  # what a lock says of its holder
 
 
 @dataclass(frozen=True)
@@ -56,9 +63,14 @@ def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste
     Args:
         store: The store.
         tracking: Connection to the registry of versions.
-        keep_days: Entries made or used within this many days are kept, with their ancestors.
+        keep_days: Entries made or used within this many days are kept, with their ancestors, and
+            those of runs that are going on.
     """
     since = time.time() - keep_days * DAY
+    if (begun := _begun(store, tracking)) < since:
+        since = begun
+        day = datetime.fromtimestamp(begun).isoformat(" ", timespec="minutes")
+        store.say(f"a run that began {day} is going on: what was made or used since then is kept")
     parents: dict[Path, list[Path]] = {}
     names: dict[Path, str] = {}
     wanted: list[Path] = []
@@ -97,6 +109,37 @@ def remove(store: Store, waste: Iterable[Waste]) -> list[Waste]:
             continue
         gone.append(item)
     return gone
+
+
+def _begun(store: Store, tracking: Tracking) -> float:
+    """When the oldest run of this home began that is going on, in seconds since 1970, or infinity.
+
+    A run that MLflow does not know, such as one with another server, is known by its lock.
+    """
+    runs = (run.info.start_time / 1000 for run in going_on(tracking))
+    held = filter(None, map(_held_since, store.root.glob("*/*.lock")))
+    return min((*runs, *held), default=math.inf)
+
+
+def _held_since(path: Path) -> float | None:
+    """When the process began that holds a lock, or at least when it took it; None if none does."""
+    import psutil
+
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            with suppress(BlockingIOError):
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+            taken_at = path.stat().st_mtime
+            holder = HOLDER.fullmatch(stream.read(300).strip())
+    except FileNotFoundError:  # its entry was removed
+        return None
+    if holder is None or holder["host"] != socket.gethostname():
+        return taken_at
+    try:
+        return min(taken_at, psutil.Process(int(holder["pid"])).create_time())
+    except psutil.Error:  # of another container with this host's name
+        return taken_at
 
 
 @answered

@@ -90,7 +90,7 @@ def start_lifecycle(
     """
     experiment_id = ensure_experiment(tracking, experiment or recipe_name)
     request = str(uuid4())
-    marks = {KIND: "lifecycle", RECIPE: recipe_name, REQUEST: request}
+    marks = {KIND: "lifecycle", RECIPE: recipe_name, REQUEST: request, HOME: tracking.home}
     name = f"{recipe_name}-{time.strftime('%m%d-%H%M%S', time.gmtime())}"
     search = {"filter_string": f"tags.`{REQUEST}` = '{request}'", "max_results": 1}
     run = made_once(

@@ -21,7 +21,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=_days,
         default=KEEP_DAYS,
         metavar="DAYS",
-        help=f"keep what was made or used within this many days; default {KEEP_DAYS:g}",
+        help=f"keep what was made or used within this many days, or since a run began that is still"
+        f" going on; default {KEEP_DAYS:g}",
     )
     parser.add_argument(
         "--delete", action="store_true", help="delete it; without this, only list it"

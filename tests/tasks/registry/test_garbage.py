@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tasks.store.ancestry import gather
 from tasks.store.artifacts import MANIFEST, Artifact
 from tasks.store.history import remember, remembered
 from tasks.tracking.connection import Tracking
-from tasks.tracking.runs import start_lifecycle
+from tasks.tracking.runs import finish_run, start_lifecycle
 from tests.tasks.lifecycle import Lifecycle
 
 LONG_AGO = time.time() - 90 * DAY
@@ -147,6 +148,32 @@ def test_the_lock_stays_until_nothing_of_the_entry_is_left(old, tracking: Tracki
     monkeypatch.setattr(garbage.shutil, "rmtree", rmtree)
     assert remove(old.store, [item]) == [item]
     assert not lock.exists()
+
+
+def test_what_a_run_made_stays_until_it_is_over(home: Path, tracking: Tracking):
+    old = Lifecycle(home)
+    age(old.store.root)
+    run = start_lifecycle(tracking, "small")
+    old.store.mark_used(old["stage general"])  # its first stage; the second is being trained
+    kept = {"stage general", "tokenizer", "corpus encyclopedia"}
+    left = set(old.made) - names(find_waste(old.store, tracking, 0))
+    assert kept <= left
+    assert "stage domain" not in left
+    finish_run(tracking, run, "FINISHED")
+    assert names(find_waste(old.store, tracking, 0)) == set(old.made)
+
+
+def test_what_the_holder_of_a_lock_made_stays_until_it_lets_go(home: Path, tracking: Tracking):
+    old = Lifecycle(home)
+    age(old.store.root)
+    old.store.mark_used(old["stage general"])
+    lock = old.store.folder("stage", "a" * 64).with_suffix(".lock")
+    with open(lock, "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(f"process {os.getpid()} on {socket.gethostname()}")
+        held.flush()
+        assert "stage general" not in names(find_waste(old.store, tracking, 0))
+    assert "stage general" in names(find_waste(old.store, tracking, 0))
 
 
 def test_old_logs_of_runs_go_and_those_of_servers_stay(home, old, tracking: Tracking):
