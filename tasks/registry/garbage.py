@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 
 from fourstage.space import taken
-from tasks.registry.stage_files import COPIES
+from tasks.registry.stage_files import COPIES, copying
 from tasks.registry.versions import EVALUATION_TAG
 from tasks.store.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.store.history import remembered
@@ -46,7 +46,8 @@ class Waste:
         path: The folder or file.
         size: Bytes on disk.
         why: The reason, in a few words.
-        used: Last use of an entry when it was judged, in seconds since 1970.
+        used: Last use of an entry or a copy when it was judged, in seconds since 1970.
+        lock: Lock of whoever writes a copy; that of an entry lies beside it.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class Waste:
     size: int
     why: str
     used: float = math.inf
+    lock: Path | None = None
 
 
 def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste]:
@@ -89,7 +91,7 @@ def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste
     return [
         *_unreached(folders, reached, names, keep_days),
         *_leftover_checkpoints(folders, reached, names),
-        *_old_copies(store.home / COPIES, since, keep_days),
+        *_old_copies(store.home / COPIES, tracking, since, keep_days),
         *_old_logs(store.home / "logs", since, keep_days),
     ]
 
@@ -193,11 +195,14 @@ def _leftover_checkpoints(
             yield Waste(UNFINISHED, names[folder], path, taken(path), "its entry is finished")
 
 
-def _old_copies(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
+def _old_copies(
+    folder: Path, tracking: Tracking, since: float, keep_days: float
+) -> Iterator[Waste]:
     for path in sorted(folder.glob("[0-9a-f]*")):
-        if path.is_dir() and path.stat().st_mtime < since:
-            why = f"older than {keep_days:g} days, and copied again where it is asked for"
-            yield Waste(COPIES, path.name[:12], path, taken(path), why)
+        if path.is_dir() and (used := _last_used(path)) < since:
+            why = f"not used for {keep_days:g} days, and copied again where it is asked for"
+            lock = tracking.lock_file(copying(path.name))
+            yield Waste(COPIES, path.name[:12], path, taken(path), why, used, lock)
 
 
 def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
@@ -208,7 +213,7 @@ def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
 
 
 def _remove_alone(item: Waste) -> bool:
-    """Remove an entry, manifest first, or its checkpoints, under the entry's lock.
+    """Remove an entry, manifest first, or its checkpoints or a copy, under its writer's lock.
 
     Returns:
         Whether it was removed; not if a process holds the lock or has used the entry since it was
@@ -216,7 +221,8 @@ def _remove_alone(item: Waste) -> bool:
     """
     whole = item.kind != UNFINISHED
     folder = item.path if whole else item.path.parent
-    lock = folder.with_name(f"{folder.name}.lock")
+    lock = item.lock or folder.with_name(f"{folder.name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
     with open(lock, "a+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -227,7 +233,8 @@ def _remove_alone(item: Waste) -> bool:
         if whole:
             (folder / MANIFEST).unlink(missing_ok=True)
         shutil.rmtree(item.path)
-        if whole:  # last: whoever makes a new lock must find nothing here
+        # Last: whoever makes a new lock must find nothing here. Only writers of entries make one.
+        if whole and item.lock is None:
             lock.unlink(missing_ok=True)
     return True
 

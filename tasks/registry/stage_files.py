@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -70,8 +71,9 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
     made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
     parts = {"": _deciding(stage.outputs), TOKENIZER: _deciding(made.outputs)}
     copy = home() / COPIES / stage.digest
-    with tracking.alone(f"copy-{stage.digest[:16]}"):
+    with tracking.alone(copying(stage.digest)):
         if all(_is_whole(copy / name, files) for name, files in parts.items()):
+            os.utime(copy)  # the garbage collector goes by last use
             return address, copy
         shutil.rmtree(copy, ignore_errors=True)
         with (
@@ -83,6 +85,11 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
                     (part / name / file).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source / file, part / name / file)
     return address, copy
+
+
+def copying(digest: str) -> str:
+    """What the lock of a copy is taken for, by the digest of its stage."""
+    return f"copy-{digest[:16]}"
 
 
 def _deciding(outputs: Mapping[str, str]) -> dict[str, str]:

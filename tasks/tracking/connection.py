@@ -142,7 +142,15 @@ class Tracking:
 
     @contextmanager
     def alone(self, what: str) -> Iterator[None]:
-        """Hold a lock, so that only one process of this home does `what`.
+        """Hold a lock, so that only one process of this home does `what`."""
+        path = self.lock_file(what)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "a+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+    def lock_file(self, what: str) -> Path:
+        """The lock of `alone`.
 
         Where tracking is a SQLite database the lock lies beside it, so that homes which share it
         also share the lock.
@@ -150,11 +158,7 @@ class Tracking:
         name = re.sub(r"[^\w.-]", "_", what)
         shared = self.uri.startswith("sqlite")
         beside = database_file(self.uri).absolute().parent if shared else self.folder
-        path = beside / "locks" / f"{name}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "a+") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
+        return beside / "locks" / f"{name}.lock"
 
 
 def is_local(uri: str) -> bool:

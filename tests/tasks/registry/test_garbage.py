@@ -16,7 +16,7 @@ from tasks.registry import garbage
 from tasks.registry.garbage import DAY, Waste, find_waste, remove
 from tasks.registry.register_model import register
 from tasks.store.ancestry import gather
-from tasks.store.artifacts import MANIFEST, Artifact
+from tasks.store.artifacts import MANIFEST, Artifact, Store
 from tasks.store.history import remember, remembered
 from tasks.tracking.connection import Tracking
 from tasks.tracking.runs import finish_run, start_lifecycle
@@ -197,6 +197,22 @@ def test_old_copies_of_versions_go_and_new_ones_stay(home, old, tracking: Tracki
     assert remove(old.store, waste) == waste
     assert [copy.exists() for copy in copies] == [False, True]
     assert list((home / "versions").iterdir()) == [copies[1]]
+
+
+def test_a_copy_that_is_being_written_or_was_used_since_stays(home: Path, tracking: Tracking):
+    store = Store(home)
+    copy = home / "versions" / ("a" * 64)
+    copy.mkdir(parents=True)
+    (copy / "config.json").write_text("{}\n")
+    age(copy)
+    waste = [item for item in find_waste(store, tracking, 30) if item.kind == "versions"]
+    with tracking.alone(f"copy-{'a' * 16}"):
+        assert remove(store, waste) == []
+    os.utime(copy)
+    assert remove(store, waste) == []
+    assert copy.exists()
+    age(copy)
+    assert remove(store, waste) == waste
 
 
 def test_what_cannot_be_read_of_a_last_run_stops_the_sweep_by_name(home: Path):
