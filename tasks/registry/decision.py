@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import GateRefused
 from fourstage.settings import home
-from tasks.registry.evidence import read_evidence
+from tasks.registry.evidence import EvidenceLost, read_evidence
 from tasks.registry.gate import Evidence, Gate, decide
 from tasks.registry.lineage import Trace, trace
 from tasks.registry.promote_model import (
@@ -129,7 +129,10 @@ def hold(tracking: Tracking, name: str, number: int) -> Gate:
         if champion.number == number:
             rival = evidence
         else:
-            rival = _on_the_same_rows(tracking, champion, evidence, rules)
+            try:
+                rival = _on_the_same_rows(tracking, champion, evidence, rules)
+            except EvidenceLost as error:
+                fault = f"champion version {champion.number} can't be compared with: {error}"
     return decide(
         name,
         rules["require"],

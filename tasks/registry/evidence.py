@@ -20,8 +20,14 @@ from tasks.store.ancestry import Ancestry, from_json
 from tasks.store.artifacts import Artifact
 from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking, answered
+from tasks.tracking.runs import is_active
 
 EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
+HOLDER = "fourstage.evidence_run"  # tag: run that has the file, where the version's own is deleted
+
+
+class EvidenceLost(EnvironmentFault):
+    """A version's evidence is no longer in MLflow, or was altered there."""
 
 
 def evidence_of(evaluation: Artifact, dataset: Artifact, version: int) -> Evidence:
@@ -76,8 +82,11 @@ def keep_evidence(
     evidence: Evidence,
     rules: dict[str, Any],
     evaluation: Ancestry | None = None,
+    run_id: str | None = None,
 ) -> None:
     """Store a version's evidence and its recipe's rules with the run that registered it.
+
+    If somebody deleted that run, another one has them, which the version names.
 
     Args:
         tracking: The MLflow connection.
@@ -85,14 +94,19 @@ def keep_evidence(
         evidence: Its evidence.
         rules: ``{"require": …, "overlap": …, "contracts": …, …}`` of its recipe.
         evaluation: Ancestry of its evaluation. The version's logged model holds that of the first.
+        run_id: The lifecycle run that goes on now.
     """
-    assert version.run_id is not None
     kept = {"evidence": asdict(evidence), "rules": rules}
     if evaluation is not None:
         kept["lineage"] = evaluation.to_json()
     text = json.dumps(kept, ensure_ascii=False)
-    tracking.client.log_text(version.run_id, text, _place(version))
+    holder = _holder(version)
     name, number = version.name, str(version.number)
+    if run_id is not None and not (holder and is_active(tracking, holder)):
+        holder = run_id
+        tracking.client.set_model_version_tag(name, number, HOLDER, holder)
+    assert holder is not None
+    tracking.client.log_text(holder, text, _place(version))
     tracking.client.set_model_version_tag(name, number, EVIDENCE, _digest(text.encode()))
 
 
@@ -101,8 +115,8 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
     """Read a version's evidence and its recipe's rules.
 
     Raises:
-        EnvironmentFault: The run no longer has them, they were altered, or a newer version of
-            Fourstage kept them, with what this one does not know.
+        EvidenceLost: The run no longer has them, or they were altered.
+        EnvironmentFault: A newer version of Fourstage kept them, with what this one does not know.
     """
     kept = _read(tracking, version)
     facts = kept["evidence"]
@@ -126,7 +140,7 @@ def last_evaluation(tracking: Tracking, version: Version) -> Ancestry | None:
     """The ancestry of a version's last evaluation; None of one registered by older code.
 
     Raises:
-        EnvironmentFault: The run no longer has its evidence, or it was altered.
+        EvidenceLost: The run no longer has its evidence, or it was altered.
     """
     lineage = _read(tracking, version).get("lineage")
     return lineage and from_json(lineage)
@@ -139,7 +153,7 @@ def _read(tracking: Tracking, version: Version) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             path = mlflow.artifacts.download_artifacts(
-                run_id=version.run_id,
+                run_id=_holder(version),
                 artifact_path=_place(version),
                 dst_path=folder,
                 tracking_uri=tracking.uri,
@@ -149,12 +163,18 @@ def _read(tracking: Tracking, version: Version) -> dict[str, Any]:
                 raise ValueError("not what was kept")
             return json.loads(content)
         except (MlflowException, OSError, ValueError) as error:
-            raise EnvironmentFault(
+            tracking.client.search_experiments(max_results=1)  # raises if the server is gone
+            raise EvidenceLost(
                 f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
-                f" be read from MLflow run {version.run_id}, or was altered there"
+                f" be read from MLflow run {_holder(version)}, or was altered there"
                 f" ({type(error).__name__}); run its recipe again, which registers the artifacts in"
                 " the store again without training."
             ) from error
+
+
+def _holder(version: Version) -> str | None:
+    """The run that has a version's evidence."""
+    return version.tags.get(HOLDER, version.run_id)
 
 
 def _digest(content: bytes) -> str:

@@ -28,6 +28,7 @@ from tasks.store.registry_memory import CHAMPION, Version
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, verified
 from tasks.tracking.run_metrics import Figure, log_figures
+from tasks.tracking.runs import is_active
 
 TESTED = "fourstage.smoke_tested"  # results of the smoke test in a fresh process
 REPLACED = "fourstage.replaced"  # number of the champion that a version replaced
@@ -347,7 +348,7 @@ def record(
         tracking.client.delete_model_version_tag(gate.name, str(gate.version), ROLLED_BACK)
     for tag, value in tags.items():
         tracking.client.set_model_version_tag(gate.name, str(gate.version), tag, value)
-    if run_id:
+    if run_id and is_active(tracking, run_id):
         log_figures(
             tracking,
             run_id,

@@ -71,7 +71,7 @@ def register_model(run: RecipeRun) -> Version:
         "approve": recipe.approve,
     }
     evidence = evidence_of(evaluation, dataset, version.number)
-    keep_evidence(run.tracking, version, evidence, rules, evaluated)
+    keep_evidence(run.tracking, version, evidence, rules, evaluated, run.lifecycle_run)
     remember_versions(run.tracking, version.name)
     return version
 

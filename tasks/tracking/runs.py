@@ -156,6 +156,19 @@ def open_run(tracking: Tracking, key: str) -> Run | None:
 
 
 @answered
+def is_active(tracking: Tracking, run_id: str) -> bool:
+    """Whether a run is there, and not deleted: MLflow logs nothing more to one that is."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return tracking.client.get_run(run_id).info.lifecycle_stage == "active"
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+    return False
+
+
+@answered
 def finished_run(tracking: Tracking, key: str, digest: str) -> Run | None:
     """A finished run with a key and an output digest.
 

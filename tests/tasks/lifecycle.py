@@ -49,6 +49,15 @@ def make_saved_model(folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def make_light_package(folder: Path) -> Path:
+    """A package to register, whose graph nobody loads."""
+    (folder / "saved_model").mkdir(parents=True)
+    (folder / "saved_model" / "saved_model.pb").write_bytes(b"graph")
+    (folder / "labels.json").write_text(json.dumps(LABELS))
+    (folder / "head.json").write_text('{"answers": "label", "pairs": false}')
+    return folder
+
+
 class Lifecycle:
     """Artifacts of one lifecycle by name.
 
