@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourstage.digests import digest
+from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
+from fourstage.terminal import say
 from tasks.store.ancestry import BrokenLineage, gather
 from tasks.store.artifacts import Artifact, Store
 from tasks.store.history import last_references
@@ -73,7 +75,7 @@ class DriftReferences:
 
         None if neither has it or the store no longer does.
         """
-        for made in self._records:
+        for made in self._records():
             # Kept under the name of the step that made it first, in a recipe that learned from few.
             held = _found(made.get(contract) or made.get(whole_step(contract)), self._store)
             data = _found(held.inputs.get("data"), self._store) if held else None
@@ -86,11 +88,24 @@ class DriftReferences:
                 )
         return None
 
+    def _records(self) -> Iterator[Mapping[str, Mapping[str, str]]]:
+        """Kind and key by step name. The last run's are read only where the champion has none."""
+        yield self._of_champion
+        yield self._of_last_run
+
     @cached_property
-    def _records(self) -> tuple[Mapping[str, Mapping[str, str]], ...]:
-        """Kind and key by step name: of the champion's ancestors, and of the last run's steps."""
-        of_champion = _of_champion(self._recipe.model, self._store)
-        return of_champion, last_references(self._recipe.name)
+    def _of_champion(self) -> Mapping[str, Mapping[str, str]]:
+        """Kind and key of the champion's ancestors, by step name."""
+        return _of_champion(self._recipe.model, self._store)
+
+    @cached_property
+    def _of_last_run(self) -> Mapping[str, Mapping[str, str]]:
+        """Kind and key of the last run's steps, by name; none if the record of it is damaged."""
+        try:
+            return last_references(self._recipe.name)
+        except EnvironmentFault as damage:  # which the next run puts right
+            say(f"{damage} Drift since that run is not measured.")
+            return {}
 
 
 def _of_champion(model: str | None, store: Store) -> Mapping[str, Mapping[str, str]]:

@@ -124,3 +124,19 @@ def test_the_reference_is_in_the_key_of_a_contract_that_reads_it(store: Store, t
     assert lengths(reference) == [1, 2, 3]
     assert steps["contract notes"].settings["reference"] == reference.digest
     assert "reference" not in steps["contract letters"].settings  # its suite reads none
+
+
+def test_a_damaged_record_of_the_last_run_is_told_and_stops_no_plan(
+    home: Path, store: Store, capsys: pytest.CaptureFixture[str]
+):
+    first = made(store, [1, 2, 3], ["d1"])
+    remember("mine", first)
+    (home / "recipes" / "mine.json").write_text('{"half', encoding="utf-8")
+    references = DriftReferences(RECIPE)
+    assert references.of(NAME) is references.of(NAME) is None
+    said = capsys.readouterr().err
+    assert said.count("mine.json: can't read the artifacts of the last run of mine") == 1
+    assert "Run the recipe again to rewrite the file" in said
+    champion(home, first["package"])
+    assert lengths(DriftReferences(RECIPE).of(NAME)) == [1, 3]
+    assert capsys.readouterr().err == "", "it is not read"
