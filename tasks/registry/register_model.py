@@ -103,7 +103,11 @@ def register(
         )
     marks = _version_tags(whole, evaluation, smoke) | dict(tags or {})
     client = tracking.client
-    with tracking.alone(f"register-{name}"):
+    # Recipes that differ in the model's name alone have one package, which is uploaded once.
+    with (
+        tracking.alone(f"register-{name}"),
+        tracking.alone(f"package-{package.root[:16]}"),
+    ):
         found = find_version(tracking, name, package.root)
         created = found is None
         if found is None:
