@@ -6,10 +6,12 @@ new one would change every token, and with it every stage.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fourstage.errors import listed
 from fourstage.terminal import say
 from tasks.planning.layout import stage_settings
 from tasks.run.recipe_run import RecipeRun
@@ -27,12 +29,14 @@ from tasks.store.step_names import (
     stage_step,
     tokens_step,
 )
+from tasks.store.steps import differences
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
 STAYS = "never"
 GOES_ON = "continue"
+MOST_NAMED = 4  # settings named in a message
 
 
 def keep_what_stays(run: RecipeRun) -> None:
@@ -51,6 +55,32 @@ def keep_what_stays(run: RecipeRun) -> None:
     for name in names:
         if name in run.last:
             run.pin(name, run.last[name])
+    going_on = [stage_step(s.name) for s in run.plan.recipe.stages if s.refresh == GOES_ON]
+    for name in (*names, *going_on):
+        if name in run.last:
+            _tell_of_other_settings(run, name)
+
+
+def _tell_of_other_settings(run: RecipeRun, name: str) -> None:
+    """Say if what a refresh keeps or continues was made with other settings than the recipe's.
+
+    A run with `--set` may have made it, and every refresh goes on from the last run.
+    """
+    recipe = run.plan.recipe
+    if recipe.search and recipe.finetune and name == stage_step(recipe.finetune.name):
+        return  # the search chose them
+    first = _first_version(run, run.last[name])
+    if first is None:
+        return
+    # As plain JSON, like those that were read.
+    wanted = json.loads(json.dumps(dict(run.plan.steps[name].settings)))
+    if other := differences(first.preimage["settings"], wanted):
+        _tell(
+            run,
+            f"{name} of an earlier run, which is kept or continued, was made with other settings"
+            f" than the recipe's: {listed(other, MOST_NAMED)}. A run without --refresh makes it"
+            " with the recipe's",
+        )
 
 
 def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
@@ -151,6 +181,14 @@ def _times_continued(run: RecipeRun, stage: Artifact) -> int:
             break
         times, found = times + 1, _intact(run, before["name"], before)
     return times
+
+
+def _first_version(run: RecipeRun, stage: Artifact) -> Artifact | None:
+    """The version of a stage that was not continued from another; None if it is lost."""
+    found: Artifact | None = stage
+    while found and (before := found.inputs.get(STAGE_BEFORE)) and before["name"] == stage.name:
+        found = _intact(run, before["name"], before)
+    return found
 
 
 def _fresh_tokens(run: RecipeRun, corpus: str, data: Artifact, contract: Artifact) -> str:

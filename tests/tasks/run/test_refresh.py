@@ -148,6 +148,19 @@ def test_a_damaged_vocabulary_is_told_and_no_stage_with_it_is_kept(
     assert kept.made["stage general"].key == second.made["stage general"].key
 
 
+def test_what_goes_on_from_a_run_with_other_settings_is_told(home: Path, tmp_path: Path):
+    project = Project(tmp_path / "project")
+    recipe = project.folder / "recipes" / "small.yaml"
+    night(recipe, "stages.domain.budget.steps=10")
+    project.lines("letters.jsonl", map(document, range(2000, 2200)), mode="a")
+    for _ in range(2):  # the second goes on from one with a share of the recipe's budget
+        (told,) = night(recipe).told["lost"]
+        assert told.startswith("stage domain of an earlier run, which is kept or continued, was")
+        assert "10 → 20" in told
+        project.lines("letters.jsonl", map(document, range(3000, 3200)), mode="a")
+    assert "lost" not in night(recipe, "stages.domain.budget.steps=10").told
+
+
 def test_a_corpus_that_is_gone_is_told_and_counts_as_new(home: Path, tmp_path: Path):
     project = Project(tmp_path / "project")
     recipe = project.folder / "recipes" / "small.yaml"
