@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -257,6 +258,7 @@ def upload(
         return [model for model in found if str(model.status) != "READY"]
 
     for left in half_made():
+        _remove_files(tracking, left)
         client.delete_logged_model(left.model_id)
     model = made_once(
         lambda: client.create_logged_model(
@@ -268,11 +270,30 @@ def upload(
         ),
         lambda: next(iter(half_made()), None),
     )
-    with tempfile.TemporaryDirectory() as temporary:
-        fill(model, Path(temporary))
-        client.set_logged_model_tags(model.model_id, {FILES: list_files(Path(temporary))})
-        client.log_model_artifacts(model.model_id, temporary)
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            fill(model, Path(temporary))
+            client.set_logged_model_tags(model.model_id, {FILES: list_files(Path(temporary))})
+            client.log_model_artifacts(model.model_id, temporary)
+    except BaseException:
+        _remove_files(tracking, model)
+        raise
     return client.finalize_logged_model(model.model_id, "READY")
+
+
+def _remove_files(tracking: Tracking, half_made: LoggedModel) -> None:
+    """Remove the files of a model that is not complete, if they lie in this home.
+
+    MLflow keeps those of a model that is deleted, and each try on a full disk would add its own.
+    """
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    location = half_made.artifact_location
+    if not location.startswith("file:"):
+        return
+    folder = Path(local_file_uri_to_path(location)).resolve()
+    if (tracking.folder / "mlflow").resolve() in folder.parents:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _models(tracking: Tracking, tags: Mapping[str, str]) -> list[LoggedModel]:
