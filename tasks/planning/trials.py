@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fourstage.recipe.search import overrides_of, told
 from models.metrics import best
 from tasks.planning.layout import Plan, stage_settings
 from tasks.planning.plan import plan_recipe
-from tasks.store.artifacts import Store
+from tasks.store.artifacts import Artifact, Store
+from tasks.store.divergence import remembered_divergence
 from tasks.store.step_names import (
     WIDE,
     StepName,
@@ -20,7 +21,7 @@ from tasks.store.step_names import (
     stage_step,
     tokens_step,
 )
-from tasks.store.steps import Step, finished
+from tasks.store.steps import Bound, Step, look_ahead
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -102,6 +103,8 @@ def as_searched(
 ) -> tuple[Plan, list[Plan]]:
     """A recipe's plan with what its search chose, if all trials are finished.
 
+    A combination of which a trial diverged is left out, as the search leaves it out.
+
     Args:
         plan: The recipe's plan, with or without a search.
         recipe: Name or path of the recipe.
@@ -115,25 +118,34 @@ def as_searched(
     if plan.recipe.search is None:
         return plan, []
     combinations = plan_search(plan, recipe, overrides, smoke)
-    scores: list[list[float]] = []
+    kept: list[tuple[Plan, list[float]]] = []
     left = []
     for each in combinations:
-        scores.append([])
-        for trial in each.trials:
-            score = _score(trial, store)
-            if score is None:
-                left.append(trial.plan)
-            else:
-                scores[-1].append(score)
+        outcomes = [_outcome(trial, store) for trial in each.trials]
+        if "diverged" in outcomes:
+            continue
+        kept.append((each.plan, [score for score in outcomes if isinstance(score, float)]))
+        left += [
+            trial.plan for trial, score in zip(each.trials, outcomes, strict=True) if score is None
+        ]
+    if not kept:  # the search tries its last combination again
+        left = [trial.plan for trial in combinations[-1].trials]
     if left:
         return plan, left
-    return combinations[best_of(plan.recipe.search.metric, scores)].plan, []
+    best = best_of(plan.recipe.search.metric, [scores for _, scores in kept])
+    return kept[best][0], []
 
 
-def _score(trial: Trial, store: Store) -> float | None:
-    """The score of a finished trial; None where it has to be trained."""
-    measured = finished(trial.plan.steps.values(), store).get(trial.measure)
-    return measured and measured.facts["task_metric"]["value"]
+def _outcome(trial: Trial, store: Store) -> float | Literal["diverged"] | None:
+    """The score of a finished trial; None where it has to be trained or measured."""
+    ahead = {each.step.name: each for each in look_ahead([*trial.plan.steps.values()], store)}
+    measured, trained = ahead[trial.measure], ahead[trial.train]
+    if isinstance(measured.found, Artifact):
+        return float(measured.found.facts["task_metric"]["value"])
+    if isinstance(trained.bound, Bound) and not trained.reused:
+        if remembered_divergence(store.folder("stage", trained.bound.key)) is not None:
+            return "diverged"
+    return None
 
 
 def best_of(metric: str, scores: Sequence[Sequence[float]]) -> int:

@@ -139,7 +139,7 @@ class RecipeRun:
         """
         if name in self.made:
             return self.made[name]
-        bound = self._bound(name)
+        bound = self.bound(name)
         extra: dict[str, Any] = {}
         if bound.step.kind in ("wide", "vectors"):
             self._raise_if_over(name, bound)
@@ -275,7 +275,8 @@ class RecipeRun:
             if measurement_step(stage.name) in self.made
         ]
 
-    def _bound(self, name: str) -> Bound:
+    def bound(self, name: str) -> Bound:
+        """A step with its inputs, which are made if the store lacks them."""
         step = self._step(name)
         for needed in step.inputs.values():
             if needed not in self.made:
@@ -292,7 +293,7 @@ class RecipeRun:
 
     def _need(self, name: str) -> None:
         """Reuse a finished input from the store, without a task run, or make it."""
-        bound = self._bound(name)
+        bound = self.bound(name)
         found = store().find(bound.step.kind, bound.key)
         if isinstance(found, Artifact):
             store().mark_used(found)

@@ -13,7 +13,8 @@ from fourstage.recipe.search import ResolvedSearch, told
 from fourstage.terminal import say
 from tasks.planning.trials import Combination, Trial, best_of, plan_search
 from tasks.run.recipe_run import RecipeRun, raise_if_not_measurable
-from tasks.store.artifacts import Artifact
+from tasks.store.artifacts import Artifact, store
+from tasks.store.divergence import remember_divergence, remembered_divergence
 from tasks.store.step_names import dataset_step
 from tasks.tracking.trial_runs import finish_trial
 
@@ -23,7 +24,8 @@ def choose(
 ) -> dict[str, Any]:
     """Train every trial of the recipe's search and give the run the best settings.
 
-    Finished trials are reused, so a killed search goes on where it was. Test rows are not read.
+    Finished trials are reused, so a killed search goes on where it was. One that diverged before is
+    not trained again, unless all others did, too. Test rows are not read.
 
     Args:
         run: A run of the recipe; its plan becomes that of the best settings.
@@ -49,10 +51,11 @@ def choose(
     raise_if_none_could_go_on(combinations, run.made)
     runs, diverged = [], []
     for each in combinations:
+        last = len(diverged) == len(combinations) - 1
         try:
-            runs.append([_tried(run, trial) for trial in each.trials])
+            runs.append([_tried(run, trial, again=last) for trial in each.trials])
         except Diverged as fault:
-            if len(diverged) == len(combinations) - 1:
+            if last:
                 raise
             say(f"{told(each.point)} is left out: {fault}")
             diverged.append(each)
@@ -113,20 +116,43 @@ def raise_if_none_could_go_on(
         raise_if_not_measurable(each.plan, stage.dataset, made[dataset_step(stage.dataset)])
 
 
-def _tried(run: RecipeRun, trial: Trial) -> RecipeRun:
-    """Train and measure a trial beside the run, which keeps what it had."""
+def _tried(run: RecipeRun, trial: Trial, again: bool) -> RecipeRun:
+    """Train and measure a trial beside the run, which keeps what it had.
+
+    Args:
+        run: The run.
+        trial: The trial.
+        again: Whether to train it although it diverged before.
+
+    Raises:
+        Diverged: It does, or did before.
+    """
     say(f"trial: {trial.name}")
     own = {trial.train, trial.measure, *(trial.plan.steps.keys() - run.plan.steps.keys())}
     before = {name: made for name, made in run.made.items() if name not in own}
     tried = replace(run, plan=trial.plan, made=before, status=dict(run.status), pages={})
-    for name in (trial.train, trial.measure):
-        tried.make(name)
+    _train(tried, trial.train, again)
+    tried.make(trial.measure)
     run.taken = tried.taken
     for name in tried.made.keys() - own:  # what the stage reads; the next trial reads it, too
         run.made[name], run.status[name] = tried.made[name], tried.status[name]
     metric = trial.plan.steps[trial.measure].settings["metric"]
     say(f"trial: {metric} {_score(tried, trial):.4f}")
     return tried
+
+
+def _train(tried: RecipeRun, name: str, again: bool) -> None:
+    """Train a trial's stage, and remember it if it diverges."""
+    bound = tried.bound(name)
+    folder = store().folder("stage", bound.key)
+    if not again and not isinstance(store().find("stage", bound.key), Artifact):
+        if before := remembered_divergence(folder):
+            raise Diverged(before)
+    try:
+        tried.make(name)
+    except Diverged as fault:
+        remember_divergence(folder, str(fault))
+        raise
 
 
 def _score(tried: RecipeRun, trial: Trial) -> float:

@@ -100,6 +100,11 @@ def test_settings_with_which_training_diverges_are_left_out(tmp_path: Path):
         assert table["diverged"] == [{place: 10.0, **decay}]
         assert [point["settings"] for point in table["points"]] == [{place: 1e-3, **decay}]
         assert "is left out: finetune: " in answer.err
+        planned = person.types("plan", "searched.yaml", "--json")
+        assert {step["status"] for step in planned.json["steps"]} == {"reused"}
+        again = person.types("run", "searched.yaml", "--json")
+        assert again.json["search"] == table
+        assert "is left out: finetune: " in again.err, "said, though it is not trained again"
     finally:
         end_all(person.home)
 

@@ -9,8 +9,9 @@ import pytest
 
 from fourstage.command import main
 from tasks.planning.plan import plan_recipe
-from tasks.planning.trials import Trial, plan_search
+from tasks.planning.trials import Trial, as_searched, plan_search
 from tasks.store.artifacts import Findings, Store
+from tasks.store.divergence import remember_divergence
 from tasks.store.steps import Bound, bind
 
 ASKED = ("quickstart", ["search={grid: {batch_size: [4, 8]}}"], True)
@@ -58,3 +59,30 @@ def test_trials_that_lack_only_their_measurement_cost_no_training(
     assert found["costs"] == []
     (search,) = (row for row in found["steps"] if row["step"] == "search")
     assert search["why"] == ["2 of 2 trials are not trained yet"]
+
+
+def test_settings_that_diverged_are_left_out_as_the_search_leaves_them_out(home: Path):
+    store, (wild, tame) = trials_of(home)
+    plan = plan_recipe(*ASKED)
+    stage = pretend(store, wild, wild.train)
+    assert len(as_searched(plan, *ASKED, store)[1]) == 2
+    remember_divergence(store.folder("stage", stage.key), "not finite at step 9")
+    assert as_searched(plan, *ASKED, store)[1] == [tame.plan]
+    pretend(store, tame)
+    chosen, left = as_searched(plan, *ASKED, store)
+    assert left == []
+    assert chosen.recipe.finetune is not None
+    assert chosen.recipe.finetune.batch_size == 8
+    pretend(store, wild)  # once it is finished, that it diverged is forgotten
+    chosen, left = as_searched(plan, *ASKED, store)
+    assert left == []
+    assert chosen.recipe.finetune is not None
+    assert chosen.recipe.finetune.batch_size == 4
+
+
+def test_a_search_of_which_all_settings_diverged_has_one_left(home: Path):
+    store, trials = trials_of(home)
+    for trial in trials:
+        stage = pretend(store, trial, trial.train)
+        remember_divergence(store.folder("stage", stage.key), "not finite at step 9")
+    assert as_searched(plan_recipe(*ASKED), *ASKED, store)[1] == [trials[-1].plan]

@@ -26,7 +26,7 @@ class Night(RecipeRun):
 
     def make(self, name: str) -> Artifact:
         if name not in self.made:
-            bound = self._bound(name)
+            bound = self.bound(name)
             if bound.step.kind == "stage":
                 made_from = bound.made_from
                 store().make("stage", name, bound.preimage, lambda _: Findings(), made_from)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from fourstage.errors import Diverged
+from tasks.planning.plan import plan_recipe
 from tasks.planning.trials import best_of
 from tasks.reports.search_table import found, search_card, widen
-from tasks.run.trials import at_the_edge
+from tasks.run.recipe_run import RecipeRun
+from tasks.run.trials import at_the_edge, choose
+from tasks.store.artifacts import Artifact, Findings, store
+from tasks.tracking.connection import Tracking
 
 TABLE = {
     "metric": "accuracy",
@@ -52,3 +59,45 @@ def test_the_table_tells_what_was_chosen_and_each_seed():
     assert "diverged" not in card
     card = search_card(TABLE | {"diverged": [{"batch_size": 4}]})
     assert card.endswith("Left out, since a training diverged: batch_size 4.")
+
+
+class Wild(RecipeRun):
+    """A run whose steps do no work, and whose stages with batches of 8 diverge."""
+
+    def make(self, name: str) -> Artifact:
+        if name not in self.made:
+            bound = self.bound(name)
+            stage = bound.step.given.get("stage") if bound.step.kind == "stage" else None
+            there = isinstance(store().find(bound.step.kind, bound.key), Artifact)
+            if stage and stage.kind == "finetune" and not there:
+                self.told.setdefault("trained", []).append(stage.batch_size)
+                if stage.batch_size == 8:
+                    raise Diverged("finetune: loss nan at step 9")
+            facts = {
+                "counts": {"splits": {"train": 90, "test": 9}},
+                "task_metric": {"value": 0.5},
+                "verdict": "green",
+            }
+            self.made[name], _ = store().make(
+                bound.step.kind, name, bound.preimage, lambda _: Findings(facts), bound.made_from
+            )
+            self.status[name] = "made"
+        return self.made[name]
+
+
+def test_a_trial_that_diverged_is_not_trained_again(
+    tracking: Tracking, capsys: pytest.CaptureFixture[str]
+):
+    def trained(sizes: str) -> list[int]:
+        search = f"search={{folds: 2, grid: {{batch_size: {sizes}}}}}"
+        asked = ("quickstart", [search, "stages.finetune.select="], True)
+        run = Wild(plan_recipe(*asked), tracking, "")
+        table = choose(run, *asked)
+        assert table["diverged"] == [{"batch_size": 8}]
+        assert "batch_size 8 is left out: finetune: loss nan at step 9" in capsys.readouterr().err
+        return run.told.get("trained", [])
+
+    assert trained("[8, 4]") == [8, 4]  # without work, one fold is like the other
+    assert trained("[8, 4]") == []
+    with pytest.raises(Diverged):  # nothing is left to choose, so it is tried again
+        trained("[8]")
