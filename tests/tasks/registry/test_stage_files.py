@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -67,6 +68,14 @@ def test_a_damaged_copy_is_made_again(tracking, home, saved_model):
         assert start_files(folder) != before
         pretrained_stage(f"models:/{NAME}/1")
         assert start_files(folder) == before
+
+
+def test_a_copy_that_is_used_again_is_as_good_as_new(tracking, home, saved_model):
+    make_version(tracking, home, saved_model, 1, stages=True)
+    _, folder = pretrained_stage(f"models:/{NAME}/1")
+    os.utime(folder, (1.0, 1.0))
+    pretrained_stage(f"models:/{NAME}/1")
+    assert folder.stat().st_mtime > 1.0, "gc goes by last use"
 
 
 def test_other_weights_in_mlflow_than_the_stage_had_are_refused(tracking, home, saved_model):
