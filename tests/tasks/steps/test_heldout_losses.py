@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from corpora.shards import TokenWriter
-from tasks.steps.tokens import DOCUMENTS, a_character, a_word
+from tasks.steps.heldout_losses import a_character, a_word
+from tasks.steps.tokens import DOCUMENTS
 from tasks.store.artifacts import Artifact
 
 FACTS = {
