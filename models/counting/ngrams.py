@@ -47,9 +47,8 @@ class RunningText:
         By their places, for the begin and the end of a document may be one token, as GPT-2's are.
         """
         keys = packing.ngrams(self.tokens)
-        runs = np.full(
-            (len(self.lengths), 2), packing.order - 1
-        )  # a document, the next one's begin
+        # A document, then the begin tokens of the next one.
+        runs = np.full((len(self.lengths), 2), packing.order - 1)
         runs[:, 0] = self.lengths
         predicted = np.tile([True, False], len(self.lengths)).repeat(runs.ravel())
         return keys[predicted[: len(keys)]]

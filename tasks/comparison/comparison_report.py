@@ -73,7 +73,7 @@ def headline(table: Table) -> str:
     ahead = [
         f"{recipe['name']}, {recipe['metrics'][metric]['mean']:.3f}"
         for recipe in scored
-        if verdicts.get((recipe["name"], recipe["baseline"])) == "better"
+        if verdicts.get((recipe["name"], cheap["name"])) == "better"
     ]
     if ahead:
         return (

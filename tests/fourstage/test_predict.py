@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from fourstage.command.row_files import (
     read_texts,
     written,
 )
-from fourstage.command.verbs.predict import _counted, _said, _told
+from fourstage.command.verbs.predict import LABEL, _batches, _counted, _said, _told
 from fourstage.errors import ContractViolation, RecipeError
 
 
@@ -206,6 +207,17 @@ def test_a_parquet_column_of_several_types_is_refused(tmp_path: Path):
     for values in ([1, "a"], [None, 1]):
         with pytest.raises(ContractViolation, match="several types"):
             _write(tmp_path / "rows.parquet", *({"text": value} for value in values))
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_column_that_the_answers_would_replace_is_refused_in_whichever_row(tmp_path: Path, row):
+    file = tmp_path / "rows.jsonl"
+    lines = [{"text": "a"}, {"text": "b"}]
+    lines[row][LABEL] = "mine"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    asked = parse(("predict", "m@champion", "--input", str(file), "--column", "text"))
+    with pytest.raises(RecipeError, match=f"has a column {LABEL} already"):
+        list(_batches(asked))
 
 
 def test_later_rows_may_lack_the_column_of_texts(tmp_path: Path):

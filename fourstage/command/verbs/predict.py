@@ -126,7 +126,7 @@ def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
             yield batch
         return
     for batch in read_texts(options.input, options.column, options.encoding):
-        if taken := {LABEL, SCORE, ERROR}.intersection(*(row for row, _ in batch)):
+        if taken := {LABEL, SCORE, ERROR} & {name for row, _ in batch for name in row}:
             raise RecipeError(
                 f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
             )

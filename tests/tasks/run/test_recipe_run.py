@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import math
+import time
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from fourstage.errors import ContractViolation
 from tasks.planning.plan import plan_recipe
 from tasks.planning.trials import plan_search
-from tasks.run.recipe_run import raise_if_not_measurable
+from tasks.run.recipe_run import RecipeRun, raise_if_not_measurable
 from tasks.run.trials import raise_if_none_could_go_on
 from tasks.store.artifacts import Artifact
+from tasks.tracking.connection import Tracking
 
 RECIPE = (
     "{name: x, family: bert, size: tiny, tokenizer: {vocabulary_size: 500, learn_from:"
     " [smoke_general]}, stages: [{stage: finetune, dataset: smoke_label_set, head:"
     " {multi_label_classification: {threshold: THRESHOLD}}}]}"
 )
+
+
+@pytest.mark.parametrize(
+    ("minutes", "end", "left"), [(1, None, 60), (1, 100.0, 100), (None, 100.0, 100)]
+)
+def test_an_end_that_is_given_holds_in_place_of_the_recipes_minutes(minutes, end, left):
+    plan = plan_recipe("quickstart", [f"limits={{minutes: {minutes}}}"] if minutes else [])
+    now = time.monotonic()
+    tracking = cast(Tracking, None)  # no step is made
+    run = RecipeRun(plan, tracking, "", end and now + end, started=now)
+    assert run.seconds_left == pytest.approx(left, abs=5)
+    if minutes and end is None:
+        assert replace(run, end=math.inf).seconds_left == math.inf
 
 
 def dataset(**splits: int) -> Artifact:
