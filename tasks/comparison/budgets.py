@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fourstage.recipe.search import overrides_of
 from fourstage.terminal import say
-from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
+from tasks.comparison.participants import Entry, SeedRun, pretraining_stages, scored_steps
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe
 from tasks.run.pages import show_search
@@ -32,7 +32,8 @@ def run_entry(entry: Entry, seed: int) -> SeedRun:
         say(f"{entry.name} at seed {seed}")
         with open_run(plan) as run:
             run.accept_code_change(entry.accepted)
-            run.make_all(*SCORES)
+            for name in scored_steps(plan):
+                run.make(name)
         found = SeedRun(plan, seed, run.made)
     return found
 
@@ -111,8 +112,7 @@ def scaled_budget(stage: ResolvedStage, tokens: float, written: float) -> str:
 
 def _finished(plan: Plan, seed: int) -> SeedRun | None:
     made = finished(plan.steps.values(), store())
-    scores = [step.name for step in plan.of_kind(*SCORES)]
-    return SeedRun(plan, seed, made) if all(name in made for name in scores) else None
+    return SeedRun(plan, seed, made) if made.keys() >= {*scored_steps(plan)} else None
 
 
 def _tokens_as_written(

@@ -12,13 +12,13 @@ import numpy as np
 from fourstage.digests import digest
 from models.evaluation.rivals import SEES, names_of
 from tasks.comparison.contests import PROBE_MEAN, baseline_names, contests_of, words_read
-from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
+from tasks.comparison.participants import Entry, SeedRun, pretraining_stages, scored_steps
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
 from tasks.steps.heldout_losses import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
-from tasks.store.step_names import as_texts, stage_step, tokens_step
+from tasks.store.step_names import as_texts, measurement_step, stage_step, tokens_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -125,7 +125,7 @@ def comparison_digest(
         [
             entry.name,
             [
-                [run.seed, *(run.made[step.name].key for step in run.plan.of_kind(*SCORES))]
+                [run.seed, *(run.made[name].key for name in scored_steps(run.plan))]
                 for run in runs[entry.name]
             ],
         ]
@@ -199,9 +199,9 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         for score in found.scores
         if score.name == entry.name
     }
-    last = [run.stages[-1][2].facts["heldout_loss"] for run in runs]
     guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
-    recipe, texts = runs[0].plan.recipe, as_texts(runs[0].made)
+    plan, texts = runs[0].plan, as_texts(runs[0].made)
+    recipe, last = plan.recipe, plan.recipe.last_network[-1]
     stages, pretraining = recipe.stages, pretraining_stages(recipe)
     return {
         "name": entry.name,
@@ -223,21 +223,18 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "measured_by": recipe.measured_by,
         "heldout_loss": _means(before),
         "heldout_loss_a_character": a_character(
-            _means(before), texts, recipe.measured_by, runs[0].plan.folders
+            _means(before), texts, recipe.measured_by, plan.folders
         ),
-        "heldout_loss_a_word": a_word(
-            _means(before), texts, recipe.measured_by, runs[0].plan.folders
-        ),
+        "heldout_loss_a_word": a_word(_means(before), texts, recipe.measured_by, plan.folders),
         "unknown_share": {
             name: texts[tokens_step(name)].facts["unknown_share"] for name in before[0]
         },
         "heldout_loss_after": guessed,
-        "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
-        "unigram_loss": unigram_losses(texts, before[0], recipe.measured_by, runs[0].plan.folders),
-        "heldout_loss_at_the_end": _means(last),
+        "heldout_window": plan.steps[measurement_step(last.name)].settings["sequence_length"],
+        "unigram_loss": unigram_losses(texts, before[0], recipe.measured_by, plan.folders),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "target_words": words_read(runs[0], contests),
-        "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
+        "precision": runs[0].made[stage_step(last.name)].preimage["settings"]["precision"],
         "evaluations": {
             str(run.seed): run.made["evaluation"].key for run in runs if "evaluation" in run.made
         },

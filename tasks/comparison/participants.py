@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact
-from tasks.store.step_names import measurement_step, stage_step, subject_of, vectors_step
+from tasks.store.step_names import (
+    StepName,
+    measurement_step,
+    stage_step,
+    subject_of,
+    vectors_step,
+)
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
@@ -41,8 +47,14 @@ class Entry:
     accepted: tuple[str, ...] = ()
 
 
-# Kinds of the steps that a comparison reads.
-SCORES = ("probe", "evaluation", "prototypes", "word_in_context", "measurement")
+_SCORES = ("probe", "evaluation", "prototypes", "word_in_context", "measurement")
+
+
+def scored_steps(plan: Plan) -> list[StepName]:
+    """The steps whose results a comparison reads: not the dev scores after the labels."""
+    finetune = plan.recipe.finetune
+    unread = measurement_step(finetune.name) if finetune else None
+    return [step.name for step in plan.of_kind(*_SCORES) if step.name != unread]
 
 
 @dataclass(frozen=True)
@@ -72,14 +84,6 @@ class SeedRun:
         return {subject_of(name): self.made[name] for name in steps}
 
     @property
-    def stages(self) -> list[tuple[ResolvedStage, Artifact, Artifact]]:
-        """Each stage of the last network with its artifact and its measurement."""
-        return [
-            (stage, self.made[stage_step(stage.name)], self.made[measurement_step(stage.name)])
-            for stage in self.plan.recipe.last_network
-        ]
-
-    @property
     def last_guess(self) -> tuple[str, dict[str, float]]:
         """The last pre-training stage with the measured objective, and its loss by corpus.
 
@@ -87,8 +91,8 @@ class SeedRun:
         longer fits the network. Empty if there is no such stage.
         """
         guessed = [
-            (stage.name, dict(found.facts["heldout_loss"]))
-            for stage, _, found in self.stages
+            (stage.name, dict(self.made[measurement_step(stage.name)].facts["heldout_loss"]))
+            for stage in self.plan.recipe.last_network
             if stage.kind != "finetune"
             and (self.plan.recipe.measured_by in stage.objectives or stage.init)
         ]

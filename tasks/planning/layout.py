@@ -39,9 +39,9 @@ from tasks.store.code import module_file
 from tasks.store.step_names import (
     ATTENTION,
     EVALUATION,
+    LABELLED,
     PACKAGE,
     POLYSEMY,
-    PROBED,
     STAGE_BEFORE,
     TOKENIZER,
     WIDE,
@@ -194,7 +194,12 @@ class Layout:
         for stage in self.recipe.stages:
             before = self._stage(stage, before)
             self._measurement(
-                stage, [name for name in used if self._own(name) == tokenizer_step(stage)]
+                stage,
+                [
+                    name
+                    for name in self._measured_after(stage, used)
+                    if self._own(name) == tokenizer_step(stage)
+                ],
             )
         if self.recipe.pretrained is not None:
             for name in self.recipe.probes:
@@ -597,23 +602,32 @@ class Layout:
             given={"folders": self.folders},
         )
 
-    def _measurement(self, stage: ResolvedStage, used: Sequence[str]) -> None:
-        """Add the measurement of a stage's network on every corpus and the labels."""
+    def _measured_after(self, stage: ResolvedStage, used: Sequence[str]) -> Sequence[str]:
+        """The texts whose held-out loss is measured after a stage, of those that are tokenised.
+
+        A network that has learned labels reads text no more: what it has forgotten is measured
+        where it is asked for. One that writes answers still does.
+        """
+        if stage.dataset and self._kind_of_answer() != "text":
+            return self.recipe.forgetting_on
+        return used
+
+    def _measurement(self, stage: ResolvedStage, texts: Sequence[str]) -> None:
+        """Add the measurement of a stage's network on held-out texts and the labels."""
         inputs = {"stage": stage_step(stage.name), "tokenizer": tokenizer_step(stage)}
         inputs |= {
             tokens: tokens if stage.dataset else self._whole(tokens)
-            for tokens in map(tokens_step, used)
+            for tokens in map(tokens_step, texts)
         }
         own = stage.tokenizer is not None
         finetune = None if own else self.recipe.finetune
-        if finetune is not None and finetune.training_rows and not stage.dataset:
+        if finetune is not None:
             # The linear probe learns from the rows that fine-tuning will learn from.
-            inputs[PROBED] = tokens_step(str(finetune.dataset))
+            inputs[LABELLED] = tokens_step(str(finetune.dataset))
         objective = measured_of(stage, self.folders) if own else self.recipe.measured_by
         settings = {
             "stage": stage.kind,
             "objective": objective,
-            "dataset": finetune.dataset if finetune else None,
             "head": finetune.head if finetune else None,
             "metric": self.recipe.metrics[0] if finetune and self.recipe.metrics else None,
             "sequence_length": self._measured_length(),
@@ -628,6 +642,16 @@ class Layout:
             parts=(*self._parts(stage, [objective] if objective else []), *self._answers()),
             given={"folders": self.folders},
         )
+
+    def _measurements_of_a_model(self, finetune: ResolvedStage) -> list[StepName]:
+        """The measurements that an evaluation names.
+
+        Those after pre-training are its model's history. That after the labels is read for
+        forgetting and by the card of a version.
+        """
+        last = bool(self.recipe.forgetting_on or self.recipe.model)
+        stages = [stage for stage in self.recipe.last_network if stage != finetune or last]
+        return [measurement_step(stage.name) for stage in stages]
 
     def _counted(self, stage: ResolvedStage) -> dict[str, Any]:
         """The text that a trigram is counted in, of a network that is mixed with one."""
@@ -686,10 +710,7 @@ class Layout:
             },
             {
                 **made,
-                **{
-                    measurement_step(s.name): measurement_step(s.name)
-                    for s in self.recipe.last_network
-                },
+                **{step: step for step in self._measurements_of_a_model(stage)},
                 "rows": tokens_step(stage.dataset),
                 "dataset": dataset_step(stage.dataset),
                 **beside,

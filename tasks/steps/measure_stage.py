@@ -12,7 +12,7 @@ from tasks.steps.heldout_losses import a_character, a_word
 from tasks.steps.tokens import HELDOUT, ROWS, documents, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import WORD_REGIONS
-from tasks.store.step_names import PROBED
+from tasks.store.step_names import LABELLED
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @durable()
 def measure_stage(step: Bound, folder: Path) -> Findings:
-    """Measure held-out loss on every corpus of the recipe, and the task metric on dev rows, if any.
+    """Measure held-out loss on the texts among the inputs, and the task metric on dev rows, if any.
 
     Before the finetune stage, the task metric is that of a linear probe on frozen features; after
     it, that of the fine-tuned model.
@@ -67,7 +67,9 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             },
             left_out=left_out,
         )
-    _show_regions(stage.folder, tokenizer, tokens, folder, folders)
+    rows = step.inputs.get(LABELLED)
+    labelled = [*(tokens[name] for name in sorted(tokens)), *([rows] if rows else [])]
+    _show_regions(stage.folder, tokenizer, labelled, folder, folders)
     loss = {name: scores["loss"] for name, scores in losses.items()}
     found: dict[str, Any] = {
         "heldout_loss": loss,
@@ -79,7 +81,6 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         },
         **({"not_measured": left_out} if left_out else {}),
     }
-    rows = step.inputs.get(PROBED, tokens.get(settings["dataset"]))
     if rows is not None and len(dev := TokenisedRows(rows.path(ROWS), "dev")):
         metric, answers = settings["metric"], answers_of(settings["head"], folders)
         if settings["stage"] == "finetune":
@@ -107,7 +108,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
 def _show_regions(
     stage: Path,
     tokenizer: Tokenizer,
-    tokens: Mapping[str, Input],
+    sources: Sequence[Input],
     to: Path,
     folders: Sequence[Path],
 ) -> None:
@@ -119,7 +120,7 @@ def _show_regions(
 
     if "regions" not in provided(config_of(stage)["family"], folders):
         return
-    for _, artifact in sorted(tokens.items()):
+    for artifact in sources:
         if "labels" in artifact.facts:
             rows = TokenisedRows(artifact.path(ROWS), "dev")
             if rows.most_regions and len(rows):

@@ -26,9 +26,7 @@ ATTENTION = StepName("attention")
 # out: its text is part of the keys of stages.
 STAGE_BEFORE = "stage before"
 WIDE = "wide"  # the role, too
-PROBED = (
-    "probed rows"  # the role of the tokens that a linear probe learns from, where few are drawn
-)
+LABELLED = "labelled rows"  # the role of the rows by which a measurement finds the task metric
 _WHOLE = " whole"
 
 

@@ -28,22 +28,24 @@ WAITS = "waits for "  # prefix of the reason of a step whose inputs have to be m
 MOST_NAMED = 12  # inputs named in a message; a recipe may have hundreds
 NUMERIC = ("numpy",)
 TEXT = ("pyarrow", *NUMERIC)
+JAX = ("jax", "jaxlib")
 TENSOR = ("tensorflow", "keras", "tensorflow-text", "grain", "tokenizers", *NUMERIC)
+SCORES = ("scikit-learn", "scipy", "sacrebleu", "rouge-score")
 VERSIONS = {
     "corpus": TEXT,
-    "dataset": TEXT,
+    "dataset": (*TEXT, "pillow", "scipy"),
     "contract": ("great-expectations", "pandas"),
-    "baseline": ("scikit-learn", *TEXT),
+    "baseline": (*SCORES, *TEXT),
     "tokenizer": ("tokenizers",),
     "tokens": ("tensorflow-text", "tokenizers", "pyarrow"),
     "rows": ("tensorflow-text", "tokenizers", "pyarrow"),
     "wide": ("scikit-learn", "scipy", *TENSOR),
     "vectors": TENSOR,
     "stage": TENSOR,
-    "measurement": (*TENSOR, "scikit-learn"),
-    "evaluation": (*TENSOR, "scikit-learn"),
+    "measurement": (*TENSOR, *SCORES),
+    "evaluation": (*TENSOR, *SCORES),
     "probe": (*TENSOR, "scikit-learn"),
-    "few_shot": (*TENSOR, "pyarrow"),
+    "few_shot": (*TENSOR, *SCORES, "pyarrow"),
     "prototypes": (*TENSOR, "pyarrow", "scikit-learn", "scipy"),
     "links": (*TENSOR, "pyarrow", "scipy"),
     "word_relations": ("scipy", *NUMERIC),
@@ -238,7 +240,11 @@ class Bound:
             "settings": dict(step.settings),
             "inputs": {role: artifact.digest for role, artifact in self.inputs.items()},
             "code": code_digest(step.kind, step.parts),
-            "versions": _versions(step.kind) | (_versions(WIDE) if WIDE in step.inputs else {}),
+            "versions": _versions(
+                *VERSIONS[step.kind],
+                *(VERSIONS[WIDE] if WIDE in step.inputs else ()),
+                *(JAX if step.settings.get("backend") == "jax" else ()),
+            ),
         }
 
     @cached_property
@@ -405,8 +411,8 @@ _code_digests = cache(DigestCache)
 
 
 @cache
-def _versions(kind: str) -> dict[str, str]:
-    return {name: version(name) for name in VERSIONS[kind]}
+def _versions(*packages: str) -> dict[str, str]:
+    return {name: version(name) for name in packages}
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,7 @@ from models.answers.text import written
 from models.evaluation.comparison import BETTER, UNCLEAR, WORSE
 from models.evaluation.rivals.label import NAME as CHEAP
 from tasks.comparison.contests import PROBE_MEAN, contests_of, words_read
-from tasks.comparison.participants import SCORES, SeedRun
+from tasks.comparison.participants import SeedRun, scored_steps
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact
 from tasks.store.predictions import PREDICTIONS
@@ -76,11 +76,10 @@ class Answers:
         for (seed, pretraining), often in right.items():
             plan = plan_recipe(path)
             made = {}
-            for step in plan.steps.values():
-                if step.kind in (*SCORES, "rows", "stage"):
-                    shared = f"{step.name} {pretraining}"
-                    key = f"{step.name} {seed}" if step.name == "stage finetune" else shared
-                    made[step.name] = self.artifact(step.name, often, f"{name} {key}")
+            read = [step.name for step in plan.of_kind("rows", "stage")]
+            for step in (*scored_steps(plan), *read):
+                key = f"{step} {seed if step == 'stage finetune' else pretraining}"
+                made[step] = self.artifact(step, often, f"{name} {key}")
             found.append(SeedRun(plan, seed, made))
         return found
 

@@ -14,7 +14,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.store.artifacts import Artifact
-from tasks.store.step_names import PROBED
+from tasks.store.step_names import LABELLED
 from tasks.store.steps import bind
 from tests.flows.own_project import FIELDS, Project, recipe, row, stages
 
@@ -213,9 +213,7 @@ def test_a_draw_of_training_rows_leaves_all_that_reads_text_alone(project: Proje
     assert drawn["corpus notes"].inputs == {"evaluation rows": "dataset rows whole"}
     assert drawn["stage task"].inputs["tokens rows"] == "tokens rows whole"
     before = drawn["measurement task"].inputs
-    assert (before["tokens rows"], before[PROBED]) == ("tokens rows whole", "tokens rows")
-    assert PROBED not in plain["measurement task"].inputs
-    assert PROBED not in drawn["measurement finetune"].inputs
+    assert (before["tokens rows"], before[LABELLED]) == ("tokens rows whole", "tokens rows")
     whole = {name for name in drawn if name.endswith(" whole")}
     assert drawn.keys() - plain.keys() == whole
     assert {name.partition(" ")[0] for name in whole} == {"dataset", "contract", "tokens"}
@@ -368,6 +366,27 @@ def test_a_baseline_which_has_no_perplexity_is_chosen_by_another_metric(
     assert steps["measurement finetune"].settings["metric"] == "perplexity"
 
 
+def test_after_the_labels_only_what_may_be_forgotten_is_read_again(project: Project):
+    def measured(evaluate: dict[str, Any]) -> dict[str, set[str]]:
+        steps = plan_recipe(str(project.recipe(recipe("forgets", evaluate=evaluate)))).steps
+        inputs = {s: steps[f"measurement {s}"].inputs for s in ("task", "finetune")}
+        assert inputs["finetune"][LABELLED] == "tokens rows"
+        return {
+            s: {role for role in each if role.startswith("tokens ")} for s, each in inputs.items()
+        }
+
+    all_texts = {"tokens notes", "tokens letters", "tokens rows"}
+    plain = {"metrics": ["accuracy"]}
+    assert measured(plain) == {"task": all_texts, "finetune": set()}
+    asked = plain | {"forgetting_on": ["notes"]}
+    assert measured(asked) == {"task": all_texts, "finetune": {"tokens notes"}}
+
+
+def test_a_model_that_writes_is_measured_on_its_rows_after_the_labels():
+    steps = plan_recipe("tasks/multi30k-en-de", smoke=True).steps
+    assert "tokens smoke_text" in steps["measurement finetune"].inputs
+
+
 def test_without_pretraining_there_is_nothing_to_probe(project: Project):
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
     said = recipe("unread", stages=stages(finetune={"sequence_length": 32})[3:], evaluate=evaluate)
@@ -486,7 +505,8 @@ def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
     assert plan.steps["tokens smoke_labels"].settings["entities"] == words.settings["entities"]
     assert "entities" not in triples.settings
     measured = plan.steps["measurement graph"]
-    assert (measured.settings["objective"], measured.settings["dataset"]) == ("transe", None)
+    assert measured.settings["objective"] == "transe"
+    assert LABELLED not in measured.inputs
     assert "tokens smoke_general" not in measured.inputs
     assert "tokens smoke_triples" not in plan.steps["measurement text"].inputs
     package = plan.steps["package"]

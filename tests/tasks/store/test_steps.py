@@ -294,6 +294,14 @@ def test_a_stage_beside_n_grams_is_keyed_by_what_fits_the_factors_of_their_sum()
     assert wide.keys() - plain.keys() == {"scipy", "scikit-learn"}
 
 
+def test_what_runs_on_jax_is_keyed_by_its_version():
+    plain, jax = (
+        Bound(Step("stage general", "stage", {"backend": backend}), {}).preimage["versions"]
+        for backend in ("tensorflow", "jax")
+    )
+    assert jax.keys() - plain.keys() == {"jax", "jaxlib"}
+
+
 def test_what_training_reads_of_a_stage_is_in_its_key():
     files = [
         REPOSITORY / "tasks/steps/training_job.py",
