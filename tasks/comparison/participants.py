@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact
-from tasks.store.step_names import (
-    StepName,
-    measurement_step,
-    stage_step,
-    subject_of,
-    vectors_step,
-)
+from tasks.store.step_names import measurement_step, stage_step, subject_of, vectors_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
@@ -50,7 +44,7 @@ class Entry:
 _SCORES = ("probe", "evaluation", "prototypes", "word_in_context", "measurement")
 
 
-def scored_steps(plan: Plan) -> list[StepName]:
+def scored_steps(plan: Plan) -> list[str]:
     """The steps whose results a comparison reads: not the dev scores after the labels."""
     finetune = plan.recipe.finetune
     unread = measurement_step(finetune.name) if finetune else None
