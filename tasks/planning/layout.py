@@ -605,8 +605,8 @@ class Layout:
     def _measured_after(self, stage: ResolvedStage, used: Sequence[str]) -> Sequence[str]:
         """The texts whose held-out loss is measured after a stage, of those that are tokenised.
 
-        A network that has learned labels reads text no more: what it has forgotten is measured
-        where it is asked for. One that writes answers still does.
+        A network that has learned labels is no language model any more: what it has forgotten is
+        measured where that is asked for. One that writes its answers still is.
         """
         if stage.dataset and self._kind_of_answer() != "text":
             return self.recipe.forgetting_on
