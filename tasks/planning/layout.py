@@ -193,14 +193,7 @@ class Layout:
         before: StepName | None = None
         for stage in self.recipe.stages:
             before = self._stage(stage, before)
-            self._measurement(
-                stage,
-                [
-                    name
-                    for name in self._measured_after(stage, used)
-                    if self._own(name) == tokenizer_step(stage)
-                ],
-            )
+            self._measurement(stage, self._measured_after(stage, used))
         if self.recipe.pretrained is not None:
             for name in self.recipe.probes:
                 self._probe(self.recipe.pretrained, name)
@@ -602,15 +595,15 @@ class Layout:
             given={"folders": self.folders},
         )
 
-    def _measured_after(self, stage: ResolvedStage, used: Sequence[str]) -> Sequence[str]:
-        """The texts whose held-out loss is measured after a stage, of those that are tokenised.
+    def _measured_after(self, stage: ResolvedStage, used: Sequence[str]) -> list[str]:
+        """The texts in a stage's vocabulary whose held-out loss is measured after it.
 
         A network that has learned labels is no language model any more: what it has forgotten is
         measured where that is asked for. One that writes its answers still is.
         """
-        if stage.dataset and self._kind_of_answer() != "text":
-            return self.recipe.forgetting_on
-        return used
+        labelled = stage.dataset and self._kind_of_answer() != "text"
+        texts = self.recipe.forgetting_on if labelled else used
+        return [name for name in texts if self._own(name) == tokenizer_step(stage)]
 
     def _measurement(self, stage: ResolvedStage, texts: Sequence[str]) -> None:
         """Add the measurement of a stage's network on held-out texts and the labels."""

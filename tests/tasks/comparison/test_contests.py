@@ -84,6 +84,12 @@ class Answers:
         return found
 
 
+def test_dev_scores_after_the_labels_are_not_read(project: Project):
+    read = scored_steps(plan_recipe(str(project.recipe(recipe("read")))))
+    assert {"evaluation", "measurement task"} <= {*read}
+    assert "measurement finetune" not in read
+
+
 @pytest.fixture
 def answers(tmp_path: Path, project: Project) -> Answers:
     return Answers(tmp_path / "answers", project)

@@ -368,9 +368,12 @@ def test_a_baseline_which_has_no_perplexity_is_chosen_by_another_metric(
 
 def test_after_the_labels_only_what_may_be_forgotten_is_read_again(project: Project):
     def measured(evaluate: dict[str, Any]) -> dict[str, set[str]]:
-        steps = plan_recipe(str(project.recipe(recipe("forgets", evaluate=evaluate)))).steps
+        said = recipe("forgets", evaluate=evaluate, promote=None)
+        steps = plan_recipe(str(project.recipe(said))).steps
         inputs = {s: steps[f"measurement {s}"].inputs for s in ("task", "finetune")}
         assert inputs["finetune"][LABELLED] == "tokens rows"
+        named = "measurement finetune" in steps["evaluation"].inputs
+        assert named == ("forgetting_on" in evaluate), "it is read for forgetting alone"
         return {
             s: {role for role in each if role.startswith("tokens ")} for s, each in inputs.items()
         }
