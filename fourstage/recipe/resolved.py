@@ -86,6 +86,27 @@ class ResolvedUnits:
     entities: str | None = None
 
 
+@dataclass(frozen=True)
+class TrainingDraw:
+    """Which of a dataset's training rows are used.
+
+    Attributes:
+        number: How many.
+        seed: Seed that draws them.
+        each_seed: Whether it is that of the stage, so that each of the recipe's seeds has its own.
+    """
+
+    number: int
+    seed: int
+    each_seed: bool = False
+
+    @property
+    def written(self) -> dict[str, int]:
+        """The key of a recipe with every value."""
+        seed = {} if self.each_seed else {"seed": self.seed}
+        return {"number": self.number, **seed, "each_seed": self.each_seed}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResolvedStage(StageSettings):
     """One trained part of a recipe, nothing left to guess.
@@ -96,8 +117,7 @@ class ResolvedStage(StageSettings):
         corpora: Share of tokens by source name, summing to 1; empty for ``finetune``. A dataset
             here means the text of its training rows.
         overlap: What happens to training rows that are evaluation rows; ``finetune`` only.
-        training_rows: ``number`` of the dataset's training rows and the ``seed`` that draws them;
-            None: all of them.
+        training_rows: Which of the dataset's training rows are used; None: all of them.
         earlier: The corpora of the stage before, where a remedy reads them; else empty.
         refresh: What new data do: ``never``, ``on_change`` or ``continue``.
         continuations: How often in a row they may continue it; None: without end.
@@ -118,7 +138,7 @@ class ResolvedStage(StageSettings):
     name: str
     corpora: Mapping[str, float]
     overlap: str | None
-    training_rows: Mapping[str, int] | None = None
+    training_rows: TrainingDraw | None = None
     refresh: str
     continuations: int | None = None
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -374,7 +394,7 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
             written["mixture"] = {**_given(stage.mixture), "beside": beside}
         written["overlap"] = stage.overlap
         if stage.training_rows is not None:
-            written["training_rows"] = dict(stage.training_rows)
+            written["training_rows"] = stage.training_rows.written
         written["head"] = {stage.head: _given(stage.head_settings)}
     else:
         written["corpora"] = dict(stage.corpora)

@@ -364,6 +364,9 @@ class TrainingRows(Part):
     """How many rows."""
     seed: Seed | None = None
     """Seed of the draw; the seeds of training do not change it."""
+    each_seed: bool | None = None
+    """Whether each of the recipe's seeds draws rows of its own, so that scores over seeds vary as
+    they do for somebody who labels other rows; the cheap baseline is one for each draw."""
 
 
 class Stop(Part):

@@ -17,8 +17,8 @@ from fourstage.recipe import defaults
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.mixture import resolve_mixture
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
-from fourstage.recipe.resolved import ResolvedStage
-from fourstage.recipe.schema import STAGE_KINDS, Select, Stage, Stop
+from fourstage.recipe.resolved import ResolvedStage, TrainingDraw
+from fourstage.recipe.schema import STAGE_KINDS, Select, Stage, Stop, TrainingRows
 from fourstage.recipe.starts import resolve_starts
 from fourstage.recipe.tuning import (
     check_gradual_unfreezing,
@@ -169,7 +169,7 @@ class StageResolution:
             overlap=self.ledger.value(f"{at}.overlap", stage.overlap, "drop_from_train", kind)
             if kind == "finetune"
             else None,
-            training_rows=self._training_rows(at, stage),
+            training_rows=self._training_rows(at, stage, seed),
             objectives=objectives,
             weights=weights,
             head=head,
@@ -290,14 +290,20 @@ class StageResolution:
         self.ledger.source(f"{at}.dataset", stage.dataset, labelled=True)
         return stage.dataset
 
-    def _training_rows(self, at: str, stage: Stage) -> dict[str, int] | None:
+    def _training_rows(self, at: str, stage: Stage, seed: int) -> TrainingDraw | None:
         said = stage.training_rows
         if said is None or stage.stage != "finetune":
             return None
-        number, seed = (said, None) if isinstance(said, int) else (said.number, said.seed)
-        if seed is None:
-            self.ledger.origins[f"{at}.training_rows.seed"] = "default"
-        return {"number": number, "seed": seed or 0}
+        said = TrainingRows(number=said) if isinstance(said, int) else said
+        place = f"{at}.training_rows"
+        each = self.ledger.value(f"{place}.each_seed", said.each_seed, False, "finetune")
+        if not each:
+            return TrainingDraw(
+                said.number, self.ledger.value(f"{place}.seed", said.seed, 0, "finetune")
+            )
+        if said.seed is not None:
+            self.ledger.fault(f"{place}.seed", "expected seed or each_seed, got both")
+        return TrainingDraw(said.number, seed, each_seed=True)
 
     def _objectives(
         self, at: str, stage: Stage, before: ResolvedStage | None

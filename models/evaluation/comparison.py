@@ -10,6 +10,9 @@ the sample of test rows, and the random seed of the training.
   are dependent, so their mean counts as one value. Where two recipes share their starts (the same
   first stage for each seed), differences are paired by start. If all of a recipe's runs have the
   same pre-training, its variance can't be estimated, and the fine-tunings count instead.
+- Labelled rows, where each run has drawn its own (`Contender.draws`): runs of two recipes that
+  learned from the same rows are compared one by one, because which rows they are, of a few, decides
+  more than anything else. What shares a pre-training is still one value.
 
 The variance of a difference is the sum of both, minus the interaction of training and rows, which
 both contain. It is never less than the variance from rows alone. Intervals use Student's t with
@@ -29,7 +32,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -74,12 +77,16 @@ class Contender:
             contenders with the same set of starts are compared start by start. If empty, each run
             has its own.
         random: Whether predictions depend on a seed; False for a deterministic model.
+        draws: Number of the draw of labelled rows that each run learned from. Contenders with the
+            same draws in the same order are compared draw by draw. If empty, all runs of all
+            contenders have the same rows.
     """
 
     name: str
     predictions: Sequence[Sequence[Column]]
     starts: tuple[str, ...] = ()
     random: bool = True
+    draws: tuple[int, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -221,9 +228,11 @@ def contest(
     parts = {c.name: np.array([on[k][0] for on in scored]) for k, c in enumerate(contenders)}
     measured = {
         contender.name: _Measured.of(
-            contender,
+            contender.trainings,
             parts[contender.name].mean(axis=0).tolist(),
             np.mean([on[k][1] for on in scored], axis=0),
+            contender.random,
+            contender.draws,
         )
         for k, contender in enumerate(contenders)
     }
@@ -297,7 +306,9 @@ class _Measured:
         values: (trainings,) mean score of each training's runs on the rows.
         drawn: (trainings, resamples) the same on resampled rows.
         random: Whether the trainings differ by chance.
-        within: (runs, resamples) scores of each training's runs on resampled rows.
+        members: Numbers of each training's runs.
+        resampled: (runs, resamples) scores of each run on resampled rows.
+        draws: As `Contender.draws`.
     """
 
     runs: tuple[float, ...]
@@ -305,24 +316,39 @@ class _Measured:
     values: np.ndarray
     drawn: np.ndarray
     random: bool
-    within: tuple[np.ndarray, ...] = ()
+    members: tuple[tuple[int, ...], ...] = ()
+    resampled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    draws: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, contender: Contender, runs: Sequence[float], drawn: np.ndarray) -> _Measured:
+    def of(
+        cls,
+        trainings: Sequence[tuple[str, Sequence[int]]],
+        runs: Sequence[float],
+        resampled: np.ndarray,
+        random: bool,
+        draws: tuple[int, ...],
+    ) -> _Measured:
         """From each run's scores, on the rows (runs,) and on resampled rows (runs, resamples)."""
-        trainings = contender.trainings
         return cls(
             tuple(runs),
             tuple(start for start, _ in trainings),
             np.array([np.mean([runs[i] for i in members]) for _, members in trainings]),
-            np.array([drawn[members].mean(axis=0) for _, members in trainings]),
-            contender.random,
-            tuple(drawn[members] for _, members in trainings),
+            np.array([resampled[list(members)].mean(axis=0) for _, members in trainings]),
+            random,
+            tuple(tuple(members) for _, members in trainings),
+            resampled,
+            draws,
         )
 
     @property
     def mean(self) -> float:
         return float(self.values.mean())
+
+    @property
+    def within(self) -> list[np.ndarray]:
+        """(runs, resamples) scores of each training's runs on resampled rows."""
+        return [self.resampled[list(members)] for members in self.members]
 
     def minus(self, other: _Measured) -> list[_Measured]:
         """The difference as a sum of terms whose trainings are independent of each other.
@@ -333,6 +359,27 @@ class _Measured:
             values, drawn = self.values - other.values, self.drawn - other.drawn
             return [_Measured((), self.starts, values, drawn, self.random)]
         return [self, replace(other, values=-other.values, drawn=-other.drawn)]
+
+    def by_draw(self, other: _Measured) -> _Measured | None:
+        """The differences between runs of the same draw; None where draws differ, or are not known.
+
+        Its trainings are those of the contender that has fewer: a pre-training's runs are one
+        value, whether or not the other contender has one. Each training of the other has to be
+        within one of them.
+        """
+        if not self.draws or self.draws != other.draws:
+            return None
+        fewer, more = sorted((self, other), key=lambda one: len(one.members))
+        blocks = [set(members) for members in fewer.members]
+        if not all(any(block.issuperset(own) for block in blocks) for own in more.members):
+            return None
+        return _Measured.of(
+            list(zip(fewer.starts, fewer.members, strict=True)),
+            [a - b for a, b in zip(self.runs, other.runs, strict=True)],
+            self.resampled - other.resampled,
+            self.random or other.random,
+            self.draws,
+        )
 
 
 @dataclass(frozen=True)
@@ -399,7 +446,8 @@ def _difference(
     """One contrast, without correction for the number of contrasts."""
     candidate, reference = (measured[name] for name in pair)
     difference = candidate.mean - reference.mean
-    spread = _Spread.of(candidate.minus(reference), num_groups)
+    paired = candidate.by_draw(reference)
+    spread = _Spread.of([paired] if paired else candidate.minus(reference), num_groups)
     reach = spread.reach(TWO_SIDED)
     return Difference(
         candidate=pair[0],
@@ -412,7 +460,7 @@ def _difference(
         trainings=min((len(one.values) for one in (candidate, reference) if one.random), default=0),
         smallest_detectable=spread.reach(TWO_SIDED, POWER),
         verdict=UNCLEAR,
-        hierarchical=_hierarchical([candidate, reference], seed),
+        hierarchical=_hierarchical([paired] if paired else [candidate, reference], seed),
     )
 
 

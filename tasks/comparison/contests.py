@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +94,8 @@ def contests_of(
                     (own[other] if one == cheap else one, own[one] if other == cheap else other)
                     for one, other in contrasts
                 ]
-                found[metric] = on, _contest(on, tuned, against, own)
+                draws = {name: of_draws for name, of in tuned.items() if (of_draws := _draws(of))}
+                found[metric] = on, _contest(on, tuned, against, own, draws)
     recipes = [of[0].plan.recipe for of in runs.values()]
     for name in dict.fromkeys(name for recipe in recipes for name in recipe.prototypes):
         step = prototypes_step(name)
@@ -131,7 +133,8 @@ def baseline_names(runs: Runs, cheap: str) -> dict[str, str]:
     """What the cheap baseline of each recipe is called, by the recipe's name.
 
     It is `cheap` for the training rows of the first recipe with labels. One that learned from other
-    rows of the dataset (`training_rows`) is another baseline, and says how many they are.
+    rows of the dataset (`training_rows`) is another baseline, and says how many they are. Draws for
+    each seed are one baseline, with a run at each.
     """
     drawn = {
         name: recipe.finetune.training_rows
@@ -147,8 +150,10 @@ def baseline_names(runs: Runs, cheap: str) -> dict[str, str]:
         elif rows is None:
             found[name] = f"{cheap} on all rows"
         else:
-            seed = f", seed {rows['seed']}" if rows["seed"] else ""
-            found[name] = f"{cheap} on {rows['number']:,} rows{seed}"
+            which = (
+                ", of each seed" if rows.each_seed else f", seed {rows.seed}" if rows.seed else ""
+            )
+            found[name] = f"{cheap} on {rows.number:,} rows{which}"
     return found
 
 
@@ -164,17 +169,29 @@ def _contest(
     runs: Runs,
     contrasts: Sequence[tuple[str, str]],
     called: Mapping[str, str],
+    draws: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> Contest:
     from models.evaluation.comparison import Contender, contest
 
-    answers = [_answers(data_set, runs, called) for data_set in on]
+    answers = [_answers(data_set, runs, called, draws) for data_set in on]
+    learned = {called[name]: draws.get(name, ()) for name in reversed([*runs])}
     contenders = [
-        Contender(cheap, [said[cheap] for _, said in answers], random=False)
+        Contender(
+            cheap,
+            [said[cheap] for _, said in answers],
+            random=bool(learned[cheap]),
+            draws=learned[cheap],
+        )
         for cheap in dict.fromkeys(called[name] for name in runs)
         if all(cheap in said for _, said in answers)
     ]
     contenders += [
-        Contender(name, [said[name] for _, said in answers], _starts(of))
+        Contender(
+            name,
+            [said[name] for _, said in answers],
+            _starts(of),
+            draws=draws.get(name, ()),
+        )
         for name, of in runs.items()
     ]
     there = [c.name for c in contenders]
@@ -194,8 +211,19 @@ def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
     return ()
 
 
+def _draws(runs: Sequence[SeedRun]) -> tuple[int, ...]:
+    """Seed of the training rows of each run, where they have rows of their own; else empty."""
+    finetune = runs[0].plan.recipe.finetune
+    if finetune is None or finetune.training_rows is None or not finetune.training_rows.each_seed:
+        return ()
+    return tuple(run.seed for run in runs)
+
+
 def _answers(
-    on: DataSet, runs: Runs, called: Mapping[str, str]
+    on: DataSet,
+    runs: Runs,
+    called: Mapping[str, str],
+    draws: Mapping[str, tuple[int, ...]],
 ) -> tuple[AnsweredRows, dict[str, list[list[str]]]]:
     """The rows, and the predictions of each contender, (runs, rows)."""
     from models.evaluation.comparison import AnsweredRows
@@ -207,7 +235,7 @@ def _answers(
     rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(texts))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
     rivals = {
-        called[name]: [of[0]["baseline"]]
+        called[name]: [table["baseline"] for table in (of if name in draws else of[:1])]
         for name, of in reversed(tables.items())  # of one baseline, the first recipe's
         if "baseline" in of[0] and on.metric not in OF_LIKELIHOOD  # of which it has none
     }

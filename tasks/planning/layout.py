@@ -293,7 +293,7 @@ class Layout:
             overlap = "drop_from_train" if scored else "report"
         settings: dict[str, Any] = {**self._source(name), "overlap": overlap}
         if finetune is not None and name == finetune.dataset and (drawn := finetune.training_rows):
-            settings["training_rows"] = [drawn["number"], drawn["seed"]]
+            settings["training_rows"] = [drawn.number, drawn.seed]
         inputs: dict[str, StepName] = {}
         if finetune is not None and finetune.dataset is not None and name in self._beside:
             settings["evaluation_markings"] = list(self.sources[finetune.dataset].markings)

@@ -174,6 +174,7 @@ ANEW = {
     "reinitialise": 1,
     "freeze": ["embeddings/*", "block_0/*"],
 }
+EACH = {"number": 64, "each_seed": True}
 FROZEN = {
     "stage": "finetune",
     "dataset": "rows",
@@ -234,6 +235,7 @@ READ = {
     },
     "top layers anew": {**UNLABELLED, "stages": [PLAIN, ANEW]},
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
+    "rows of each seed": {**UNLABELLED, "stages": [PLAIN, {**FROZEN, "training_rows": EACH}]},
     "words in sentences": {
         **UNLABELLED,
         "evaluate": {
@@ -352,6 +354,7 @@ REFUSED: list[dict[str, Any]] = [
     {"stages": [{**PLAIN, "tokenizer": {"scheme": "name", "marks": ["[HD]"]}}]},
     {"stages": [{**PLAIN, "tokenizer": {"scheme": "name", "segmenter": "rjieba"}}]},
     {"gradual_unfreezing": {"share": 0.1}},
+    {"stages": [PLAIN, {**FROZEN, "training_rows": {**EACH, "seed": 3}}]},
     *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHERS),
 ]
 TEXTS = (

@@ -17,6 +17,7 @@ from models.evaluation.comparison import (
     AnsweredRows,
     Contender,
     Contest,
+    Difference,
     contest,
 )
 
@@ -142,6 +143,8 @@ def _pair(
     ]
 
 
+DRAWS: dict[str, Any] = {"draws": (1, 2, 3, 4)}
+
 DESIGNS = {
     "three seeds": (3, 1, False, 1),
     "two pre-trainings of three fine-tunings": (2, 3, False, 1),
@@ -163,6 +166,32 @@ def test_where_nothing_differs_at_most_one_comparison_in_twenty_finds_something(
         assert (it.verdict != UNCLEAR) == (not it.low <= 0 <= it.high)
     # 5 % of 200 are 10; a procedure of exactly that size exceeds 17 once in a hundred times.
     assert wrong <= 17
+
+
+def test_where_nothing_but_the_draws_differs_one_comparison_in_twenty_finds_something() -> None:
+    rng = np.random.default_rng(5)
+    wrong, comparisons = 0, 200
+    for comparison in range(comparisons):
+        labels = _labels(rng, 300)
+        draws, starts = rng.normal(0, 0.05, 6), rng.normal(0, 0.02, 3)
+        said = [
+            np.array(
+                [
+                    _model(rng, labels, np.zeros(300), 0.55 + draws[i] + luck[i], 1, 0.01)[0]
+                    for i in range(6)
+                ]
+            )
+            for luck in (np.repeat(starts, 2), np.zeros(6))
+        ]
+        pair = [
+            _contender("read", said[0], tuple("uuvvww"), draws=tuple(range(6))),
+            _contender("unread", said[1], draws=tuple(range(6))),
+        ]
+        (it,) = _contest(
+            labels, pair, NUM_LABELS, metric="accuracy", resamples=100, seed=comparison
+        ).differences
+        wrong += it.verdict != UNCLEAR
+    assert wrong <= 17  # as above
 
 
 @pytest.mark.parametrize(
@@ -264,6 +293,50 @@ def test_recipes_that_share_their_starts_are_compared_start_by_start() -> None:
 
     assert verdict((tuple("wxyz"), tuple("wxyz"))) == BETTER
     assert verdict((tuple("wxyz"), tuple("stuv"))) == UNCLEAR
+
+
+def test_recipes_with_the_same_draws_of_labelled_rows_are_compared_draw_by_draw() -> None:
+    rng = np.random.default_rng(16)
+    labels = _labels(rng, 3000)
+    none = np.zeros(3000)
+    luck = (0.4, 0.5, 0.6, 0.7, 0.5, 0.6)  # of the draw: far more than the recipes differ by
+    said = [
+        np.array([_model(rng, labels, none, accuracy + gain, 1)[0] for accuracy in luck])
+        for gain in (0.0, 0.06)
+    ]
+
+    def judged(draws: tuple[int, ...], starts: tuple[str, ...]) -> Difference:
+        a = _contender("a", said[0], (), draws=(1, 2, 3, 4, 5, 6))
+        b = _contender("b", said[1], starts, draws=draws)
+        return _contest(labels, [a, b], NUM_LABELS, metric="accuracy", resamples=200).differences[0]
+
+    for starts in ((), tuple("uuvvww")):
+        paired, unpaired = judged((1, 2, 3, 4, 5, 6), starts), judged((6, 5, 4, 3, 2, 1), starts)
+        assert paired.difference == pytest.approx(unpaired.difference)
+        assert (paired.verdict, unpaired.verdict) == (BETTER, UNCLEAR)
+        assert unpaired.standard_error > 2 * paired.standard_error
+        if starts:  # the pre-trainings of the one that has them, and fine-tunings in pairs within
+            assert paired.trainings == 3
+            assert paired.hierarchical is not None
+            assert unpaired.hierarchical is not None
+            low, high = paired.hierarchical
+            assert low < paired.difference < high
+            assert high - low < 0.5 * (unpaired.hierarchical[1] - unpaired.hierarchical[0])
+
+
+def test_draws_with_pretrainings_that_cross_each_other_are_not_paired() -> None:
+    rng = np.random.default_rng(17)
+    labels = _labels(rng, 300)
+    said = _model(rng, labels, np.zeros(300), 0.5, 4, 0.1)
+    pair = [
+        _contender(name, said, tuple(starts), **more)
+        for name, starts, more in (("a", "uuvv", DRAWS), ("b", "wxwx", DRAWS), ("c", "wxwx", {}))
+    ]
+    contrasts = [("b", "a"), ("c", "a")]
+    crossed, without = _contest(
+        labels, pair, NUM_LABELS, metric="accuracy", contrasts=contrasts
+    ).differences
+    assert crossed.standard_error == without.standard_error
 
 
 def test_fine_tunings_within_pretrainings_have_a_second_interval_and_change_nothing_else() -> None:

@@ -207,6 +207,30 @@ def test_each_recipe_is_held_against_the_baseline_of_its_own_training_rows(answe
     ]
 
 
+def test_rows_drawn_for_each_seed_give_a_baseline_at_each_seed(answers: Answers):
+    trained = {(1, 1): 30, (2, 1): 20, (3, 1): 10}
+    few = stages(finetune={"training_rows": {"number": 8, "each_seed": True}})
+    runs = {"all": answers.runs("all", trained), "few": answers.runs("few", trained, stages=few)}
+    for run, right in zip(runs["few"], (28, 18, 8), strict=True):
+        path = run.made["evaluation"].path(PREDICTIONS)
+        table = pandas.read_parquet(path)
+        wrong = ["weather" if label == "kitchen" else "kitchen" for label in table["label"]]
+        table["baseline"] = [*table["label"][:right], *wrong[right:]]
+        table.to_parquet(path)
+    contrasts = [("few", CHEAP), ("few", "all")]
+    contest = contests_of(runs, contrasts, CHEAP)["accuracy"][1]
+    eight = f"{CHEAP} on 8 rows, of each seed"
+    scores = {score.name: score for score in contest.scores}
+    assert scores[CHEAP].values == (0.75,)
+    assert scores[eight].values == pytest.approx((0.7, 0.45, 0.2))
+    paired, unpaired = contest.differences
+    assert (paired.reference, unpaired.reference) == (eight, "all")
+    assert paired.trainings == 3
+    # Two rows more at each draw; without the draws, thirty, twenty and ten vary by chance.
+    assert paired.difference == pytest.approx(0.05)
+    assert paired.standard_error < unpaired.standard_error / 2
+
+
 def test_the_baseline_of_prototypes_has_learned_from_all_rows(answers: Answers):
     evaluate = {"metrics": ["accuracy"], "prototypes": {"more": {"ways": [2], "shots": [1, 5]}}}
     trained = {(1, 1): 30, (2, 1): 30}

@@ -11,6 +11,7 @@ import pytest
 from corpora.words import segmenter_settings
 from fourstage.digests import digest
 from fourstage.errors import ContractViolation, RecipeError
+from fourstage.recipe.resolved import as_recipe
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.store.artifacts import Artifact
@@ -223,6 +224,24 @@ def test_a_draw_of_training_rows_leaves_all_that_reads_text_alone(project: Proje
         assert {n.removesuffix(" whole") for n in drawn[name].inputs.values()} == {
             *usual.inputs.values()
         }
+
+
+def test_each_seed_draws_training_rows_of_its_own_and_shares_the_pretraining(project: Project):
+    stages = recipe()["stages"]
+    few = [*stages[:-1], {**stages[-1], "training_rows": {"number": 8, "each_seed": True}}]
+    seeds = {"values": [4, 5], "from": "finetune"}
+    path = str(project.recipe(recipe("each", stages=few, seeds=seeds, seed=None)))
+    first, second = (plan_recipe(path, seed=seed) for seed in (4, 5))
+    assert first.steps["dataset rows"].settings["training_rows"] == [8, 4]
+    assert second.steps["dataset rows"].settings["training_rows"] == [8, 5]
+    for name, step in first.steps.items():
+        if name.startswith(("stage task", "stage general", "tokens rows whole")):
+            assert step.settings == second.steps[name].settings
+    # What is written with every value draws the same rows again.
+    for plan in (first, second):
+        again = project.recipe(as_recipe(plan.recipe))
+        drawn = plan_recipe(str(again)).steps["dataset rows"].settings["training_rows"]
+        assert drawn == plan.steps["dataset rows"].settings["training_rows"]
 
 
 def test_corpora_are_compared_with_evaluation_texts_without_their_markings(tmp_path: Path):
