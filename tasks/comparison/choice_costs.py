@@ -16,10 +16,14 @@ from tasks.comparison.participants import pretraining_stages
 from tasks.planning.forecast import Cost, costs_from_scratch, stage_costs, tokens_per_second
 from tasks.planning.layout import Plan, stage_settings
 from tasks.store.artifacts import store
+from tasks.store.step_names import stage_step
 from tasks.store.steps import PreviousArtifacts, Prospect, look_ahead
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+    from tasks.planning.trials import Trial
 
 BESIDE = 10.0  # seconds of a stage beside its training until that is measured
 ASKED = 2.0  # seconds to answer the dev rows until that is measured
@@ -63,21 +67,34 @@ def training_seconds(choice: ModelChoice, cost: Cost) -> float:
     return (cost.seconds or 0.0) * (1.0 if cost.measured else pace(choice))
 
 
-def expected_seconds(choice: ModelChoice, plan: Plan) -> float:
-    """Seconds that those stages of a plan may take which are not in the store."""
-    costs = stage_costs(*_known(plan))
-    beside = seconds_beside(choice)
-    seconds = sum(beside + training_seconds(choice, cost) for cost in costs)
-    return seconds + (seconds_asking(choice) if costs else 0.0)
+def expected_seconds(choice: ModelChoice, plan: Plan, trials: Sequence[Trial] = ()) -> float:
+    """Seconds that stages of a plan and of its cross-validation may take, if they are not made.
+
+    Args:
+        choice: The choice.
+        plan: The plan.
+        trials: Its finetune stage without parts of the training rows.
+    """
+    of_plan = stage_costs(*_known(plan))
+    of_trials = [
+        cost
+        for trial in trials
+        for cost in stage_costs(*_known(trial.plan))
+        if stage_step(cost.stage) == trial.train
+    ]
+    costs = [*of_plan, *of_trials]
+    seconds = sum(seconds_beside(choice) + training_seconds(choice, cost) for cost in costs)
+    return seconds + seconds_asking(choice) * (bool(of_plan) + len(of_trials))
 
 
-def expense(choice: ModelChoice, name: str, seeds: int) -> Expense:
+def expense(choice: ModelChoice, name: str, seeds: int, folds: int = 0) -> Expense:
     """What a candidate costs as written.
 
     Args:
         choice: The choice.
         name: The candidate.
-        seeds: How often it is fine-tuned in the round.
+        seeds: How many seeds it is fine-tuned at in the round.
+        folds: How often at each of them for cross-validation, beside once with all rows.
     """
     plan = choice.plans[name]
     costs = costs_as_written(plan)
@@ -94,9 +111,12 @@ def expense(choice: ModelChoice, name: str, seeds: int) -> Expense:
     least = LEAST_TOKENS / tokens if tokens else 0.0
     beside = seconds_beside(choice)
     finetuning = training_seconds(choice, costs[finetune.name]) + beside + seconds_asking(choice)
-    if not stages and any(name in turn["tried"] for turn in choice.state["rounds"]):
-        # Its first seed is trained already.
-        finetuning *= (seeds - 1) / seeds
+    times = 1 + folds
+    if not stages:
+        # Of its first seed some are trained already.
+        turns = [turn for turn in choice.state["rounds"] if name in turn["tried"]]
+        times -= min(times, max((1 + turn["folds"] for turn in turns), default=0)) / seeds
+    finetuning *= times
     network = canonical({"family": plan.recipe.family, **plan.recipe.network})
     return Expense(stages, finetuning, network, least, most, beside)
 

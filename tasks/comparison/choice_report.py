@@ -56,7 +56,7 @@ def choice_page(table: Mapping[str, Any]) -> str:
     choice, comparison = table["choice"], table["comparison"]
     parts = [
         f"# {sentence(table)}",
-        f"Chosen on {choice['dev_rows']:,} dev rows, in {choice['rounds']}"
+        f"Chosen on {_rows_that_chose(choice)}, in {choice['rounds']}"
         f" round{'s' * (choice['rounds'] > 1)}; the score of the best of several is too good an"
         f" estimate. {_judged(len(comparison['recipes']))} then judged once on the"
         f" {comparison['split']} rows: {headline(comparison)}",
@@ -127,6 +127,13 @@ def time_taken(choice: Mapping[str, Any]) -> str:
     )
 
 
+def _rows_that_chose(choice: Mapping[str, Any]) -> str:
+    said = f"{choice['dev_rows']:,} dev rows"
+    if not choice["folds"]:
+        return said
+    return f"{said} and {choice['train_rows']:,} train rows in {choice['folds']} folds"
+
+
 def _judged(number: int) -> str:
     return "The only one was" if number == 1 else "The last two were"
 
@@ -143,9 +150,10 @@ def _apart(choice: Mapping[str, Any]) -> list[str]:
     """What the dev rows can tell apart, or which way is better."""
     if choice["metric"] in OF_LIKELIHOOD:
         return [f"Of {choice['metric']} lower is better."]
+    rows = choice["dev_rows"] + (choice["train_rows"] if choice["folds"] else 0)
     return [
-        "On so many dev rows two candidates can be told apart if their shares of right answers"
-        f" differ by about {least_difference(choice['dev_rows']):.3f} or more and they answer a"
+        "On so many rows two candidates can be told apart if their shares of right answers"
+        f" differ by about {least_difference(rows):.3f} or more and they answer a"
         " quarter of the rows differently; a smaller difference may be chance."
     ]
 

@@ -19,6 +19,8 @@ from tasks.comparison.model_choice import ModelChoice
 
 PLANNED = 0.8  # share of a round's seconds that is planned, since speeds are estimates
 LAST_SEEDS = 3  # fine-tunings of each candidate in the last round; one in those before
+FEW = 200  # dev rows; fewer choose together with training rows, by cross-validation
+FOLDS = (5, 4, 3, 2)  # the most for which no candidate has to be left out
 
 
 def next_round(choice: ModelChoice) -> dict[str, Any] | None:
@@ -26,9 +28,10 @@ def next_round(choice: ModelChoice) -> dict[str, Any] | None:
 
     Returns:
         ``number``, 0 for the one without pre-training and 1 for the first that has all candidates;
-        ``sizes`` of the rounds from 1; ``seconds``, ``seeds``, ``factors`` on the budgets before
-        the labels, the ``settings`` that these make of each candidate, ``left_out`` with the
-        seconds that were missing, what ``diverged`` with the message, and what was ``tried``.
+        ``sizes`` of the rounds from 1; ``seconds``, ``seeds``, ``folds`` of the training rows that
+        choose beside the dev rows, ``factors`` on the budgets before the labels, the ``settings``
+        that these make of each candidate, ``left_out`` with the seconds that were missing, what
+        ``diverged`` with the message, and what was ``tried``.
     """
     state = choice.state
     turns = state["rounds"]
@@ -97,9 +100,14 @@ def _announced(choice: ModelChoice, turn: Mapping[str, Any]) -> str:
     )
 
 
-def _turn(number: int, sizes: Sequence[int], **said: object) -> dict[str, Any]:
+def rows_that_choose(turn: Mapping[str, Any]) -> str:
+    """The rows whose answers rank the candidates of a round, in words."""
+    return f"dev rows and {turn['folds']} folds of train rows" if turn["folds"] else "dev rows"
+
+
+def _turn(number: int, sizes: Sequence[int], folds: int = 0, **said: object) -> dict[str, Any]:
     ends: dict[str, dict] = {end: {} for end in ("left_out", "diverged", "tried")}
-    return {"number": number, "sizes": list(sizes), **ends, "spent": {}, **said}
+    return {"number": number, "sizes": list(sizes), "folds": folds, **ends, "spent": {}, **said}
 
 
 def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
@@ -124,26 +132,54 @@ def _first(choice: ModelChoice) -> dict[str, Any]:
 
     There are the most rounds with which none has to be left out. Where even in two every network
     would be left out that reads text, it is the only round.
+
+    Where dev rows are few, training rows choose beside them: scores on ten rows are a matter of
+    chance, however long the candidates are trained.
     """
     turns = choice.state["rounds"]
     names = [name for name in choice.candidates if not any(name in t["diverged"] for t in turns)]
-    left = seconds_left(choice, 1)
-    rounds = most_rounds(len(names))
-    kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
-    while out and rounds > 2:
-        rounds -= 1
-        kept, out = _divided(choice, names, PLANNED * left / rounds, 1)
+    left, folds = seconds_left(choice, 1), 0
+    rounds, kept, out = _most_rounds(choice, names, left, folds)
+    if not choice.smoke and (rows := choice.state["rows"])["dev"] < FEW:
+        for each in (n for n in FOLDS if n <= rows["train"]):
+            fewer, of_fewer, missing = _most_rounds(choice, names, left, each)
+            if not missing:
+                folds, rounds, kept, out = each, fewer, of_fewer, missing
+                break
+        say(_why_folds(rows, folds))
     if out and rounds > 1 and not any(map(choice.is_pretrained, kept)):
         rounds = 1
         # All of it: what is stopped takes no time that another round could use.
-        kept, out = _divided(choice, names, left, 1)
+        kept, out = _divided(choice, names, left, 1, folds)
     found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
     if len(found) == 1:  # the first round is the last one
         rounds = 1
         if len(kept) <= FINALISTS:
-            kept, more, seeds = _at_most_seeds(choice, list(kept))
+            kept, more, seeds = _at_most_seeds(choice, list(kept), folds)
             out = {**out, **more}
-    return _turn(1, found, seconds=left / rounds, seeds=seeds, factors=kept, left_out=out)
+    return _turn(1, found, folds, seconds=left / rounds, seeds=seeds, factors=kept, left_out=out)
+
+
+def _most_rounds(
+    choice: ModelChoice, names: Sequence[str], left: float, folds: int
+) -> tuple[int, dict[str, float], dict[str, float]]:
+    """The most rounds with which none has to be left out, or two; factors, what is left out."""
+    rounds = most_rounds(len(names))
+    kept, out = _divided(choice, names, PLANNED * left / rounds, 1, folds)
+    while out and rounds > 2:
+        rounds -= 1
+        kept, out = _divided(choice, names, PLANNED * left / rounds, 1, folds)
+    return rounds, kept, out
+
+
+def _why_folds(rows: Mapping[str, int], folds: int) -> str:
+    few = f"choose: {rows['dev']:,} dev rows tell little apart"
+    if not folds:
+        return f"{few}, and the minutes are too few for cross-validation on the train rows"
+    return (
+        f"{few}, so {rows['train']:,} train rows choose, too: each candidate is trained {folds}"
+        " more times, each time without another part of them, which it then answers"
+    )
 
 
 def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -156,37 +192,38 @@ def _after(choice: ModelChoice, before: Mapping[str, Any]) -> dict[str, Any] | N
     if number > len(planned) or len(before["best"]) == 1:
         return None
     names = before["best"][: planned[number - 1]]
+    folds = before["folds"]
     if number == len(planned):
         seconds = seconds_left(choice, 1)
-        kept, out, seeds = _at_most_seeds(choice, names)
+        kept, out, seeds = _at_most_seeds(choice, names, folds)
     else:
         seconds, seeds = seconds_left(choice, 1) / (len(planned) - number + 1), _seeds(choice, 1)
-        kept, out = _divided(choice, names, PLANNED * seconds, 1)
+        kept, out = _divided(choice, names, PLANNED * seconds, 1, folds)
     anew = len(seeds) > 1 or any(map(choice.is_pretrained, kept))
     if seconds <= 0 or len(kept) == 1 or names[0] not in kept or not anew:
         return None
-    return _turn(number, planned, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
+    return _turn(number, planned, folds, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
 
 
 def _at_most_seeds(
-    choice: ModelChoice, names: Sequence[str]
+    choice: ModelChoice, names: Sequence[str], folds: int
 ) -> tuple[dict[str, float], dict[str, float], list[int]]:
     """The last round at as many seeds as leave none out: factors, what is left out, seeds."""
     count = LAST_SEEDS
-    kept, out = _divided(choice, names, PLANNED * seconds_left(choice, count), count)
+    kept, out = _divided(choice, names, PLANNED * seconds_left(choice, count), count, folds)
     while out and count > 1:
         count -= 1
-        kept, out = _divided(choice, names, PLANNED * seconds_left(choice, count), count)
+        kept, out = _divided(choice, names, PLANNED * seconds_left(choice, count), count, folds)
     return kept, out, _seeds(choice, count)
 
 
 def _divided(
-    choice: ModelChoice, names: Sequence[str], seconds: float, seeds: int
+    choice: ModelChoice, names: Sequence[str], seconds: float, seeds: int, folds: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Factors of a round's candidates, and what those left out were short of (`factors`)."""
     if choice.smoke:
         return dict.fromkeys(names, 1.0), {}
-    expenses = {name: expense(choice, name, seeds) for name in names}
+    expenses = {name: expense(choice, name, seeds, folds) for name in names}
     return factors(expenses, seconds, seeds)
 
 

@@ -42,6 +42,7 @@ def table_of(choice: ModelChoice) -> dict[str, Any]:
         "gate": told(choice.plans[ranked[0]]),
         "dev_rows": state["rows"]["dev"],
         "train_rows": state["rows"].get("train", 0),
+        "folds": state["rounds"][-1]["folds"],
         "rounds": state["rounds"][-1]["number"],
         "planned_rounds": len(state["rounds"][-1]["sizes"]),
         "seeds": seeds_of_both(state["rounds"][-1]),

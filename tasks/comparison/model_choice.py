@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
 FOLDER = "choices"
-STATE, FORMAT = "state.json", 3  # a stopped choice with another format starts anew
+STATE, FORMAT = "state.json", 4  # a stopped choice with another format starts anew
 # What every candidate reads, and what a score on dev rows is made by.
 READ = ("dataset", "corpus", "tokenizer", "tokens", "rows", "wide")
 SCORED = (*READ, "stage", "measurement")

@@ -1,4 +1,4 @@
-"""Trials of a search: plans of the finetune stage with other settings, seeds and folds."""
+"""Trials: plans of the finetune stage with other settings, seeds and parts of the training rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from tasks.store.steps import Bound, Step, look_ahead
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
-    from fourstage.recipe.search import ResolvedSearch
 
 
 @dataclass(frozen=True)
@@ -89,13 +88,29 @@ def plan_search(
     for point in search.points():
         more = overrides_of(point, _finetune(plan).name)
         tried = _with_finetune(plan, plan_recipe(recipe, (*overrides, *more), smoke, seed))
-        trials = (
-            _trial(tried, search, point, each, fold)
-            for each in search.seeds
-            for fold in (range(1, search.folds + 1) if search.folds else (None,))
-        )
+        final = _finetune(tried)
+        trials: list[Trial] = []
+        for each in search.seeds:
+            stage, words = replace(final, seed=each), f"{told(point)}, seed {each}"
+            trials += (
+                _on_folds(tried, search.metric, stage, search.folds, words)
+                if search.folds
+                else [_trial(tried, search.metric, stage, words)]
+            )
         found.append(Combination(point, tried, tuple(trials)))
     return found
+
+
+def cross_validation(plan: Plan, metric: str, folds: int) -> list[Trial]:
+    """A plan's finetune stage, trained once without each part of the training rows.
+
+    Args:
+        plan: The plan.
+        metric: What scores the part that is left out.
+        folds: K, number of the parts; 0 for no trials.
+    """
+    stage = _finetune(plan)
+    return _on_folds(plan, metric, stage, folds, f"seed {stage.seed}")
 
 
 def as_searched(
@@ -172,24 +187,31 @@ def _with_finetune(plan: Plan, tried: Plan) -> Plan:
     return replace(plan, recipe=tried.recipe, steps=steps)
 
 
+def _on_folds(plan: Plan, metric: str, stage: ResolvedStage, folds: int, words: str) -> list[Trial]:
+    numbers = range(1, folds + 1)
+    return [_trial(plan, metric, stage, words, (number, folds)) for number in numbers]
+
+
 def _trial(
-    plan: Plan, search: ResolvedSearch, point: Mapping[str, Any], seed: int, fold: int | None
+    plan: Plan,
+    metric: str,
+    stage: ResolvedStage,
+    words: str,
+    fold: tuple[int, int] | None = None,
 ) -> Trial:
-    stage = replace(_finetune(plan), seed=seed)
     train, measure = (plan.steps[of(stage.name)] for of in (stage_step, measurement_step))
     given = {**train.given, "stage": stage}
     # The loss on held-out text chooses nothing, so it is not measured.
-    measured = {**measure.settings, "metric": search.metric, "objective": None}
+    measured = {**measure.settings, "metric": metric, "objective": None}
     steps = {
         train.name: replace(train, settings=stage_settings(stage), given=given),
         measure.name: replace(measure, settings=measured),
     }
-    if fold is not None and search.folds is not None:
-        steps = _on_fold(plan, stage, steps, fold, search.folds)
-    words = [told(point), f"seed {seed}", *([f"fold {fold}"] if fold else [])]
+    if fold is not None:
+        steps, words = _on_fold(plan, stage, steps, *fold), f"{words}, fold {fold[0]}"
     before = {name: step for name, step in plan.steps.items() if name not in steps}
     trial = replace(plan, steps={**before, **steps})
-    return Trial(", ".join(words), seed, fold, trial)
+    return Trial(words, stage.seed, fold[0] if fold else None, trial)
 
 
 def _on_fold(

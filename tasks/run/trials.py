@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from statistics import fmean, stdev
 from typing import Any
@@ -116,6 +117,18 @@ def raise_if_none_could_go_on(
         raise_if_not_measurable(each.plan, stage.dataset, made[dataset_step(stage.dataset)])
 
 
+@contextmanager
+def beside(run: RecipeRun, trial: Trial) -> Iterator[RecipeRun]:
+    """A run of a trial, which leaves the steps it replaces to the run as they are."""
+    own = {trial.train, trial.measure, *(trial.plan.steps.keys() - run.plan.steps.keys())}
+    before = {name: made for name, made in run.made.items() if name not in own}
+    tried = replace(run, plan=trial.plan, made=before, status=dict(run.status), pages={})
+    yield tried
+    run.taken = tried.taken
+    for name in tried.made.keys() - own:  # what the stage reads; the next trial reads it, too
+        run.made[name], run.status[name] = tried.made[name], tried.status[name]
+
+
 def _tried(run: RecipeRun, trial: Trial, again: bool) -> RecipeRun:
     """Train and measure a trial beside the run, which keeps what it had.
 
@@ -128,14 +141,9 @@ def _tried(run: RecipeRun, trial: Trial, again: bool) -> RecipeRun:
         Diverged: It does, or did before.
     """
     say(f"trial: {trial.name}")
-    own = {trial.train, trial.measure, *(trial.plan.steps.keys() - run.plan.steps.keys())}
-    before = {name: made for name, made in run.made.items() if name not in own}
-    tried = replace(run, plan=trial.plan, made=before, status=dict(run.status), pages={})
-    _train(tried, trial.train, again)
-    tried.make(trial.measure)
-    run.taken = tried.taken
-    for name in tried.made.keys() - own:  # what the stage reads; the next trial reads it, too
-        run.made[name], run.status[name] = tried.made[name], tried.status[name]
+    with beside(run, trial) as tried:
+        _train(tried, trial.train, again)
+        tried.make(trial.measure)
     metric = trial.plan.steps[trial.measure].settings["metric"]
     say(f"trial: {metric} {_score(tried, trial):.4f}")
     return tried

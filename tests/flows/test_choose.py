@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tasks.store.artifacts import Store
+from tasks.store.step_names import LABELLED
 from tests.flows.own_project import CANARY, document, row
 from tests.flows.person import Person, end_all
 
@@ -101,6 +102,58 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         again = person.types("run", "nightly.yaml", "--json")
         assert again.code in (0, 4), again.told()
         assert {entry.key for entry in Store(person.home).entries("stage")} == stages
+    finally:
+        end_all(person.home)
+
+
+LABELS_ALONE = """
+name: few
+family: bert
+size: {num_layers: 1, hidden_dim: 32, num_heads: 2, intermediate_dim: 64}
+tokenizer: {vocabulary_size: 500, learn_from: [smoke_labels]}
+stages:
+  - {stage: finetune, dataset: smoke_labels, head: {sequence_classification: {}}, batch_size: 8,
+     sequence_length: 32, budget: {steps: 4}}
+evaluate: {metrics: [accuracy]}
+"""
+ONE_OF_THEM = ("--without", "counting", "--without", "fasttext", "--without", "larger")
+
+
+@pytest.mark.slow
+def test_few_dev_rows_choose_together_with_train_rows_by_cross_validation(tmp_path: Path) -> None:
+    (tmp_path / "few.yaml").write_text(LABELS_ALONE)
+    asked = ("choose", "few.yaml", "--minutes", "4", "--json", "--without", "wide", *ONE_OF_THEM)
+    asked += ("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9")
+    person = Person(tmp_path / "home", tmp_path)
+    try:
+        answer = person.types(*asked)
+        assert answer.code in (0, 4), answer.told()
+        choice = answer.json["choice"]
+        folds = choice["folds"]
+        assert folds >= 2
+        assert f"accuracy {choice['candidates'][0]['rounds'][-1]['mean']:.4f}" in answer.err
+        assert f"on dev rows and {folds} folds of train rows" in answer.err
+        store = Store(person.home)
+        (state,) = person.home.glob("choices/*/state.json")
+        told = json.loads(state.read_text())
+        scores = [s for of in told["rounds"][-1]["tried"].values() for s in of["scores"]]
+        parts = {e.digest for e in store.entries("rows") if "fold" in e.preimage["settings"]}
+        assert len(parts) == folds
+        of_dev, of_parts = [], []
+        for each in store.entries("measurement"):
+            asked_rows = each.preimage["inputs"][LABELLED]
+            found = of_parts if asked_rows in parts else of_dev
+            found.append(each.facts["task_metric"]["value"])
+        assert len(of_dev) == len(scores)
+        assert len(of_parts) == folds * len(scores)
+        dev, train = told["rows"]["dev"], told["rows"]["train"]
+        expected = (dev * sum(of_dev) + train / folds * sum(of_parts)) / (dev + train)
+        assert sum(scores) == pytest.approx(expected)
+        stages = {each.key for each in store.entries("stage")}
+        assert len(stages) == len(of_dev) + len(of_parts)
+        again = person.types(*asked)
+        assert again.json["choice"]["candidates"] == choice["candidates"]
+        assert {each.key for each in Store(person.home).entries("stage")} == stages
     finally:
         end_all(person.home)
 

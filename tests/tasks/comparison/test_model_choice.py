@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from fourstage.command.project import make_project
 from fourstage.errors import EnvironmentFault
 from models.catalogue import file_of
-from tasks.comparison.choice_costs import pace, training_seconds
+from tasks.comparison.choice_costs import BESIDE, expense, pace, training_seconds
 from tasks.comparison.choice_entries import entry_of, scaled_overrides
 from tasks.comparison.choice_meter import Meter
 from tasks.comparison.choice_report import choice_page, least_difference
@@ -38,7 +40,12 @@ RANKED += ("no-task", "no-wide", "counting", "fasttext")
 NEEDS_A_NETWORK = "stages.finetune.objectives={masked_lm: {}}"
 
 
-def tried(choice: ModelChoice, scores: dict[str, float], beside: float = 1.0) -> None:
+def tried(
+    choice: ModelChoice,
+    scores: dict[str, float],
+    beside: float = 1.0,
+    rows: Mapping[str, int] = MappingProxyType({"train": 20, "dev": 10}),
+) -> None:
     """Enter what a round found, where each stage cost so much beside its training."""
     state = choice.state
     for name in state["rounds"][-1]["factors"]:
@@ -47,7 +54,7 @@ def tried(choice: ModelChoice, scores: dict[str, float], beside: float = 1.0) ->
         found |= {"beside": [beside], "asking": [beside / 10]}
         state["rounds"][-1]["tried"][name] = found
         state["rounds"][-1]["spent"][name] = {"all": wall}
-    choice.keep({**state, "rows": {"train": 20, "dev": 10}})
+    choice.keep({**state, "rows": dict(rows)})
     close_round(choice)
 
 
@@ -183,7 +190,7 @@ def test_where_what_has_only_labels_diverges_what_reads_text_is_still_tried(own:
     assert turn["number"] == 0
     state = choice.state
     state["rounds"][-1]["diverged"] = dict.fromkeys(turn["factors"], "the loss is nan")
-    choice.keep(state)
+    choice.keep({**state, "rows": {"train": 20, "dev": 10}})
     close_round(choice)
     again = next_round(choice)
     assert again is not None
@@ -420,6 +427,43 @@ def test_few_minutes_mean_fewer_rounds_and_then_fewer_candidates(minutes, rounds
     assert spent < 60 * minutes + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("minutes", "dev", "folds"),
+    [(240, 10, 5), (240, 200, 0), (8, 10, 0)],
+    ids=["few dev rows", "enough of them", "too few minutes"],
+)
+def test_training_rows_choose_beside_few_dev_rows(
+    minutes: int, dev: int, folds: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = open_choice("quickstart", [], False, float(minutes))
+    scores = {name: 1.0 - n / 10 for n, name in enumerate(choice.candidates)}
+    found, fewer = [], 0
+    while turn := next_round(choice):
+        found.append(turn["folds"])
+        fewer += len(turn["left_out"])
+        tried(choice, scores, rows={"train": 20, "dev": dev})
+    assert found == [0, *[folds] * (len(found) - 1)], "what has only labels is tried first"
+    assert bool(fewer) == (minutes == 8)
+    told = capsys.readouterr().err
+    assert ("each candidate is trained 5 more times" in told) == bool(folds)
+    assert ("minutes are too few for cross-validation" in told) == (minutes == 8)
+    assert table_of(choice)["folds"] == folds
+
+
+def test_cross_validation_counts_in_what_a_candidate_costs() -> None:
+    choice = open_choice("quickstart", [], False, 240.0)
+    once, thrice = (expense(choice, "as-written", 1, folds) for folds in (0, 2))
+    assert thrice.finetuning == pytest.approx(3 * once.finetuning)
+    assert thrice.stages == once.stages
+    labels = "labels-only"
+    alone = expense(choice, labels, 1).finetuning
+    next_round(choice)
+    tried(choice, dict.fromkeys(choice.candidates, 0.5), beside=BESIDE)
+    # Its training with all rows is made, at the first seed.
+    again = [expense(choice, labels, seeds, 2).finetuning for seeds in (1, 2)]
+    assert again == pytest.approx([2 * alone, 2.5 * alone], rel=0.1)
+
+
 def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     choice = open_choice("quickstart", [], True, 60.0)
     while next_round(choice):
@@ -443,6 +487,9 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     page = choice_page({"choice": told, "comparison": comparison, "summary": {}})
     assert page.startswith("# labels-only: the same network, trained on the labels alone; no model")
     assert "Chosen on 10 dev rows, in 3 rounds;" in page
+    crossed = {"choice": told | {"folds": 5}, "comparison": comparison, "summary": {}}
+    assert "Chosen on 10 dev rows and 20 train rows in 5 folds, in 3" in choice_page(crossed)
+    assert "answers differ by about 0.179 or more" in choice_page(crossed), "of 30 rows"
     assert "The only one was then judged once on the test rows: mine has" in page
     assert "on the test rows\n" not in page, "nothing was tested"
     assert "| no-general | 0.8000 | -0.1000 |" in page
