@@ -41,6 +41,8 @@ MOST_CHARACTERS = 50_000_000  # to read; more text does not change the advice
 CHARACTERS_PER_TOKEN = 3.6  # in a script with spaces, with a few thousand pieces
 DECIDING = 200  # dev rows that tell a lead of about .07 in accuracy
 MOST_SET_ASIDE = 0.3
+JUDGING = 50  # rows each for dev and test where both are drawn: a lead of about .14
+MOST_OF_BOTH = 0.2  # for each
 MANY = 20  # files, or parts of one, from which on each is a document
 MISSING = ("nan", "n/a", "na", "null", "none", "-")  # what labels that are none are written as
 LANGUAGES = ("en", "ru", "ar", "el", "hi", "he", "th", "ko", "zh", "ja")
@@ -279,12 +281,16 @@ def _ninetieth(ordered: Sequence[int]) -> int:
 def _set_aside(counted: _Counted) -> float | None:
     """The share of the training rows that should become dev rows; None: the usual one.
 
-    More where rows are few, so that they can decide; not where test rows are drawn from them, too.
+    More where rows are few, so that they can decide; where test rows are drawn from them, too, not
+    as many, for both leave fewer to learn from.
     """
-    train = counted.splits["train"]
-    if not counted.whole or "dev" in counted.splits or "test" not in counted.splits:
+    train = sum(counted.splits.values()) - counted.splits["test"] or sum(counted.kinds.values())
+    if not counted.whole or "dev" in counted.splits:
         return None
-    share = round(min(DECIDING / train, MOST_SET_ASIDE), 2)
+    fewest, most = (DECIDING, MOST_SET_ASIDE)
+    if "test" not in counted.splits:
+        fewest, most = JUDGING, MOST_OF_BOTH
+    share = round(min(fewest / train, most), 2)
     return share if share > Source.model_fields["set_aside"].default else None
 
 

@@ -286,13 +286,15 @@ def _told(name: str, one: Survey) -> str:
             counts = [f"nine of ten have up to about {one.long_answer} tokens"]
         kind = "label" if one.answers == "label" else f"answers ({one.answers})"
         splits = ", ".join(f"{split} {n:,}" for split, n in one.splits.items())
+        share = one.source.get("set_aside")
+        drawn = f"{share:.0%}" if share else "a tenth"
         said += (
             f"; text in {fields['text']!r}{pair}, {kind} in {fields['label']!r}:"
             f" {listed(counts, SHOWN_LABELS)};"
-            f" {splits or 'not split yet: a tenth each goes to dev and test'}"
+            f" {splits or f'not split yet: {drawn} each goes to dev and test'}"
         )
-        if "set_aside" in one.source:
-            said += f"; {one.source['set_aside']:.0%} of train becomes dev"
+        if share and splits:
+            said += f"; {drawn} of train becomes dev{'' if 'test' in one.splits else ' and test'}"
     if one.unread:
         said += "; quarantined: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
     return said
@@ -330,11 +332,16 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     if "set_aside" in facts:
         lines.append(
             f"set_aside: {facts['set_aside']:g}"
-            "      # share of train set aside for dev, enough for the gate to decide"
+            f"      # share of train set aside for {_drawn(one)}, enough for the gate to decide"
         )
     if contract:
         lines.append(f"contract: {contract}      # suites/{contract}.json")
     return "\n".join(lines) + "\n"
+
+
+def _drawn(one: Survey) -> str:
+    """The splits that are drawn from the training rows."""
+    return "dev" if "test" in one.splits else "dev, and again for test"
 
 
 def _relative(paths: Sequence[str], root: str) -> str:

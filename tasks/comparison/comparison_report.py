@@ -118,7 +118,7 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         )
     blank = ("–",) * (3 + len(corpora))
     for rival in table["baselines"]:
-        scores = (_score_of(rival["metrics"].get(metric)) for metric in metrics)
+        scores = (_of_baseline(rival, metric) for metric in metrics)
         body.append((rival["name"], "", "", *scores, *blank))
     return head, body
 
@@ -330,6 +330,13 @@ def _loss(recipe: Table, corpus: str, per_character: bool) -> str:
     if loss is None:
         return "–"
     return f"{loss:.2f}" if unigram is None else f"{loss:.2f} ({loss - unigram:+.2f})"
+
+
+def _of_baseline(rival: Mapping[str, Any], metric: str) -> str:
+    if metric not in rival["metrics"]:
+        return "–"
+    deviation = rival["deviations"].get(metric)
+    return mean_of({"mean": rival["metrics"][metric], "deviation": deviation})
 
 
 def _score_of(value: float | None, digits: int = 4) -> str:

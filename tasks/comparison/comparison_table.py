@@ -11,14 +11,26 @@ import numpy as np
 
 from fourstage.digests import digest
 from models.evaluation.rivals import SEES, names_of
-from tasks.comparison.contests import PROBE_MEAN, baseline_names, contests_of, words_read
+from tasks.comparison.contests import (
+    PROBE_MEAN,
+    baseline_names,
+    contests_of,
+    draws_of,
+    words_read,
+)
 from tasks.comparison.participants import Entry, SeedRun, pretraining_stages, scored_steps
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
 from tasks.steps.heldout_losses import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
-from tasks.store.step_names import as_texts, measurement_step, stage_step, tokens_step
+from tasks.store.step_names import (
+    EVALUATION,
+    as_texts,
+    measurement_step,
+    stage_step,
+    tokens_step,
+)
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -82,7 +94,7 @@ def judge(
         "power": POWER,
         "resamples": RESAMPLES,
         "recipes": recipes,
-        "baselines": _baselines(
+        "baselines": baselines_of(
             {cheap: "baseline", SEES: "seeing_baseline", majority: "majority"},
             entries,
             runs,
@@ -142,29 +154,39 @@ def comparison_digest(
     )
 
 
-def _baselines(
+def baselines_of(
     called: Mapping[str, str],
     entries: Sequence[Entry],
     runs: Mapping[str, Sequence[SeedRun]],
     contests: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """Scores of the baselines, which are the same for every recipe that has them."""
+    """Scores of the baselines, which are the same for every recipe that has them.
+
+    Where each seed has drawn rows of its own, they are means over seeds with their ``deviations``.
+    """
     found = []
     for rival, told in called.items():
-        parts = {}
+        parts, deviations = {}, {}
         for metric, (on, _) in contests.items():
-            a_run = next(
-                runs[entry.name][0] for entry in entries if on[0].step in runs[entry.name][0].made
-            )
-            if any(told not in a_run.made[each.step].facts for each in on):
+            name = next(e.name for e in entries if on[0].step in runs[e.name][0].made)
+            drawn = on[0].step == EVALUATION and draws_of(runs[name])
+            made = [run.made for run in (runs[name] if drawn else runs[name][:1])]
+            if any(told not in made[0][each.step].facts for each in on):
                 continue  # what words mean in context is asked of vectors alone
-            scores = {each: a_run.made[each.step].facts[told] for each in on}
-            if any(each.fact not in score for each, score in scores.items()):
+            if any(each.fact not in made[0][each.step].facts[told] for each in on):
                 continue  # a project's own kind of answer, or one of likelihoods, has no baseline
-            parts[metric] = {each.name: score[each.fact] for each, score in scores.items()}
+            scores = np.array(
+                [[of[each.step].facts[told][each.fact] for each in on] for of in made]
+            )  # (runs, data sets)
+            mean_of_each = scores.mean(axis=0).tolist()
+            parts[metric] = dict(zip((each.name for each in on), mean_of_each, strict=True))
+            if len(scores) > 1:
+                deviations[metric] = float(np.std(scores.mean(axis=1), ddof=1))
         means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
         if means:
-            found.append({"name": rival, "metrics": means, "parts": parts})
+            found.append(
+                {"name": rival, "metrics": means, "deviations": deviations, "parts": parts}
+            )
     return found
 
 
@@ -185,7 +207,7 @@ def _of_other_rows(
             for metric, contest in contests.items()
             if contest[0][0].step == "evaluation"
         }
-        found += _baselines({called: "baseline"}, of, runs, there)
+        found += baselines_of({called: "baseline"}, of, runs, there)
     return found
 
 
@@ -255,6 +277,12 @@ def _notes(
             if name not in of.setdefault(note, []):
                 of[note].append(name)
     for entry in entries:
+        if draws_of(runs[entry.name]):
+            note = (
+                "each seed learns from labelled rows of its own draw, so that these vary, too;"
+                " runs with the same draw are compared in pairs"
+            )
+            of.setdefault(note, []).append(entry.name)
         if note := shared_stages(entry, runs[entry.name]):
             of.setdefault(note, []).append(entry.name)
         if entry.accepted:

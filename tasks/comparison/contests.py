@@ -94,7 +94,7 @@ def contests_of(
                     (own[other] if one == cheap else one, own[one] if other == cheap else other)
                     for one, other in contrasts
                 ]
-                draws = {name: of_draws for name, of in tuned.items() if (of_draws := _draws(of))}
+                draws = {name: of_draws for name, of in tuned.items() if (of_draws := draws_of(of))}
                 found[metric] = on, _contest(on, tuned, against, own, draws)
     recipes = [of[0].plan.recipe for of in runs.values()]
     for name in dict.fromkeys(name for recipe in recipes for name in recipe.prototypes):
@@ -211,7 +211,7 @@ def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
     return ()
 
 
-def _draws(runs: Sequence[SeedRun]) -> tuple[int, ...]:
+def draws_of(runs: Sequence[SeedRun]) -> tuple[int, ...]:
     """Seed of the training rows of each run, where they have rows of their own; else empty."""
     finetune = runs[0].plan.recipe.finetune
     if finetune is None or finetune.training_rows is None or not finetune.training_rows.each_seed:

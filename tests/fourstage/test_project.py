@@ -299,6 +299,22 @@ def test_the_margin_is_that_of_the_dev_rows_that_training_rows_become(tmp_path, 
     assert margin == pytest.approx(1 / deciding**0.5, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("count", "share", "told"),
+    [(120, "0.2", "20%"), (300, "0.17", "17%"), (600, None, "a tenth")],
+)
+def test_of_few_rows_more_are_set_aside_for_dev_and_test(tmp_path, capsys, count, share, told):
+    rows = "".join(f"{_TEXTS[n % len(_TEXTS)]} {n},{'ab'[n % 2]}\n" for n in range(count))
+    (tmp_path / "t.csv").write_text("text,label\n" + rows)
+    mine = _new(tmp_path / "mine", "--rows", str(tmp_path / "t.csv"))
+    written = (mine / "sources" / "my_rows.yaml").read_text()
+    expected = f"\nset_aside: {share}      # share of train set aside for dev, and again for test"
+    assert (expected in written) == bool(share)
+    assert ("set_aside" in written) == bool(share)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"not split yet: {told} each goes to dev and test" in said
+
+
 def test_training_rows_without_a_label_are_told(tmp_path):
     (tmp_path / "train.jsonl").write_text('{"text": "a b"}\n')
     (tmp_path / "test.jsonl").write_text('{"text": "a b", "label": "x"}\n')

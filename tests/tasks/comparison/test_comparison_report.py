@@ -78,8 +78,8 @@ def _table(verdict: str) -> dict[str, Any]:
         "resamples": 2000,
         "recipes": [_recipe("ours", 0.6, 0.7), _recipe("theirs", 0.5)],
         "baselines": [
-            {"name": "TF-IDF + linear SVM", "metrics": {METRIC: 0.6}},
-            {"name": "majority class", "metrics": {METRIC: 0.1}},
+            {"name": "TF-IDF + linear SVM", "metrics": {METRIC: 0.6}, "deviations": {}},
+            {"name": "majority class", "metrics": {METRIC: 0.1}, "deviations": {}},
         ],
         "differences": {METRIC: [difference]},
         "notes": ["theirs: one seed only"],

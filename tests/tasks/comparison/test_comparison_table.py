@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from models.answers.label import Label
+from tasks.comparison.comparison_report import score_cells
 from tasks.comparison.comparison_table import (
+    baselines_of,
     shared_stages,
     too_early,
     unequal_times,
@@ -16,6 +19,7 @@ from tasks.comparison.comparison_table import (
     unlike_targets,
     unlike_windows,
 )
+from tasks.comparison.contests import DataSet
 from tasks.comparison.entries import entries_of
 from tasks.comparison.participants import SeedRun
 from tasks.planning.plan import plan_recipe
@@ -133,3 +137,28 @@ def test_which_seeds_share_a_pre_training_is_told_of_those_that_ran(
     note = shared_stages(entry, runs)
     assert note.startswith(f"seeds differ from stage finetune on; {said}" if said else "")
     assert bool(note) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("each_seed", "mean", "cell"),
+    [(False, 0.6, "0.6000"), (True, 0.75, "0.7500 ± 0.1291")],
+)
+def test_a_baseline_on_rows_of_each_seed_is_the_mean_over_them(
+    tmp_path: Path, home: Path, each_seed: bool, mean: float, cell: str
+):
+    file = tmp_path / "blocks.yaml"
+    drawn = f"training_rows: {{number: 8, each_seed: {str(each_seed).lower()}}}, "
+    file.write_text(IN_BLOCKS.replace("head:", f"{drawn}head:"))
+    (entry,) = entries_of([str(file)])
+    runs = []
+    for seed in entry.seeds:
+        plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
+        facts = {"baseline": {"accuracy": 0.5 + seed / 10}}
+        made = Artifact("evaluation", "", tmp_path, {}, facts, "", "evaluation", {}, {}, {}, "")
+        runs.append(SeedRun(plan, seed, {"evaluation": made}))
+    contests = {"accuracy": ([DataSet("rows", Label(), "accuracy", "evaluation")], None)}
+    (rival,) = baselines_of({"cheap": "baseline"}, [entry], {entry.name: runs}, contests)
+    assert rival["metrics"] == pytest.approx({"accuracy": mean})
+    assert rival["parts"]["accuracy"] == pytest.approx({"rows": mean})
+    table = {"metrics": ["accuracy"], "recipes": [], "baselines": [rival]}
+    assert cell in score_cells(table)[1][0]
