@@ -20,7 +20,7 @@ from tasks.comparison.model_choice import ModelChoice
 PLANNED = 0.8  # share of a round's seconds that is planned, since speeds are estimates
 LAST_SEEDS = 3  # fine-tunings of each candidate in the last round; one in those before
 FEW = 200  # dev rows; fewer choose together with training rows, by cross-validation
-FOLDS = (5, 4, 3, 2)  # the most for which no candidate has to be left out
+FOLDS = (5, 4, 3, 2)  # the most for which no more candidates have to be left out
 
 
 def next_round(choice: ModelChoice) -> dict[str, Any] | None:
@@ -130,9 +130,6 @@ def _without_pretraining(choice: ModelChoice) -> dict[str, Any]:
 def _first(choice: ModelChoice) -> dict[str, Any]:
     """The round of all candidates but those that diverged.
 
-    There are the most rounds with which none has to be left out. Where even in two every network
-    would be left out that reads text, it is the only round.
-
     Where dev rows are few, training rows choose beside them: scores on ten rows are a matter of
     chance, however long the candidates are trained.
     """
@@ -142,15 +139,11 @@ def _first(choice: ModelChoice) -> dict[str, Any]:
     rounds, kept, out = _most_rounds(choice, names, left, folds)
     if not choice.smoke and (rows := choice.state["rows"])["dev"] < FEW:
         for each in (n for n in FOLDS if n <= rows["train"]):
-            fewer, of_fewer, missing = _most_rounds(choice, names, left, each)
-            if not missing:
-                folds, rounds, kept, out = each, fewer, of_fewer, missing
+            with_folds = _most_rounds(choice, names, left, each)
+            if with_folds[2].keys() <= out.keys():
+                folds, (rounds, kept, out) = each, with_folds
                 break
         say(_why_folds(rows, folds))
-    if out and rounds > 1 and not any(map(choice.is_pretrained, kept)):
-        rounds = 1
-        # All of it: what is stopped takes no time that another round could use.
-        kept, out = _divided(choice, names, left, 1, folds)
     found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
     if len(found) == 1:  # the first round is the last one
         rounds = 1
@@ -163,12 +156,19 @@ def _first(choice: ModelChoice) -> dict[str, Any]:
 def _most_rounds(
     choice: ModelChoice, names: Sequence[str], left: float, folds: int
 ) -> tuple[int, dict[str, float], dict[str, float]]:
-    """The most rounds with which none has to be left out, or two; factors, what is left out."""
+    """The most rounds with which none has to be left out; factors, what is left out.
+
+    At least two, but one where even in two every network would be left out that reads text.
+    """
     rounds = most_rounds(len(names))
     kept, out = _divided(choice, names, PLANNED * left / rounds, 1, folds)
     while out and rounds > 2:
         rounds -= 1
         kept, out = _divided(choice, names, PLANNED * left / rounds, 1, folds)
+    if out and rounds > 1 and not any(map(choice.is_pretrained, kept)):
+        rounds = 1
+        # All of it: what is stopped takes no time that another round could use.
+        kept, out = _divided(choice, names, left, 1, folds)
     return rounds, kept, out
 
 
