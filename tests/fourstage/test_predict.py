@@ -20,7 +20,7 @@ from fourstage.command.row_files import (
     read_texts,
     written,
 )
-from fourstage.command.verbs.predict import LABEL, _batches, _counted, _said, _told
+from fourstage.command.verbs.predict import LABEL, _batches, _check, _counted, _said, _told
 from fourstage.errors import ContractViolation, RecipeError
 
 
@@ -44,7 +44,6 @@ def test_a_column_that_is_not_there_is_said_with_those_that_are(tmp_path: Path, 
     ("words", "expected"),
     [
         (("--column", "review"), "--column needs --input FILE"),
-        (("--input", "rows.csv"), "--column NAME"),
         (("--input", "no.csv", "--column", "a"), "there is no file no.csv"),
         (("a text", "--pictures", "no.zip"), "--pictures: expected a folder, got no.zip; unpack"),
         (("a text", "--input", "rows.csv", "--column", "a"), "texts or --input FILE, got both"),
@@ -54,6 +53,26 @@ def test_options_that_do_not_go_together_are_wrong_usage(words, expected, capsys
     code, said = told(*words, capsys=capsys)
     assert code == 2
     assert expected in said
+
+
+def test_the_column_is_asked_for_by_name_unless_there_is_one_alone(tmp_path: Path, capsys):
+    file = tmp_path / "rows.csv"
+    file.write_text("id,review\n1,good\n", "utf-8")
+    code, said = told("--input", str(file), capsys=capsys)
+    assert code == 2
+    assert said.rstrip().endswith(f"--column NAME; {file} has id, review")
+    file.write_text("review\ngood\n", "utf-8")
+    asked = parse(("predict", "m@champion", "--input", str(file)))
+    _check(asked)
+    assert list(_batches(asked)) == [[({"review": "good"}, ["good"])]]
+
+
+def test_a_file_in_the_place_of_a_text_is_told_how_it_is_read(tmp_path: Path, capsys):
+    file = tmp_path / "rows.csv"
+    file.write_text("review\ngood\n", "utf-8")
+    code, said = told(str(file), capsys=capsys)
+    assert code == 2
+    assert f"its rows are read by --input {file}" in said
 
 
 def test_what_was_cut_or_did_not_end_is_counted_and_said():

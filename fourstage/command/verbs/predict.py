@@ -13,8 +13,16 @@ from typing import Any
 
 from fourstage.command.options import add_input, add_json
 from fourstage.command.output import only_results, print_cells
-from fourstage.command.row_files import BATCH, Row, named, read_texts, written
-from fourstage.errors import RecipeError
+from fourstage.command.row_files import (
+    BATCH,
+    SUFFIXES,
+    Row,
+    named,
+    read_rows,
+    read_texts,
+    written,
+)
+from fourstage.errors import RecipeError, listed
 from fourstage.settings import make_home
 from fourstage.terminal import say
 
@@ -45,9 +53,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--column",
         metavar="NAME",
         action="append",
-        help="the column of --input with the texts. For pairs, give two. For choices, give the"
-        " text's, then one for each choice or one that holds lists of them. For pictures, give"
-        " that of their paths last",
+        help="the column of --input with the texts, by default its only one. For pairs, give two."
+        " For choices, give the text's, then one for each choice or one that holds lists of them."
+        " For pictures, give that of their paths last",
     )
     parser.add_argument(
         "--pictures",
@@ -107,15 +115,31 @@ def _check(options: Namespace) -> None:
         for name in ("column", "output", "encoding"):
             if getattr(options, name) is not None:
                 raise RecipeError(f"--{name} needs --input FILE, which is missing")
+        for file in options.text:
+            if file.endswith(SUFFIXES) and Path(file).is_file():
+                raise RecipeError(
+                    f"expected texts, got a file; its rows are read by --input {file}"
+                )
         return
     if options.text:
         raise RecipeError("expected texts or --input FILE, got both")
-    if options.column is None:
-        raise RecipeError("--input: name the column with the texts: --column NAME")
     if options.json and options.output:
         raise RecipeError("expected --json or --output FILE, got both")
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
+    if options.column is None:
+        options.column = [_only_column(options.input, options.encoding)]
+
+
+def _only_column(file: Path, encoding: str | None) -> str:
+    """The column of a file that has no other."""
+    columns = [*next(read_rows(file, encoding), [{}])[0]]
+    if len(columns) != 1:
+        raise RecipeError(
+            "--input: name the column with the texts, --column NAME;"
+            f" {file} has {listed(columns, 20) or 'none'}"
+        )
+    return columns[0]
 
 
 def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
