@@ -7,7 +7,9 @@ the sample of test rows, and the random seed of the training.
   are hard for all do not blur a difference. Rows of one text are resampled together, and each data
   set separately.
 - Training: the variance of the mean over independent trainings. Fine-tunings of one pre-training
-  are dependent, so their mean counts as one value. Where two recipes share their starts (the same
+  are dependent, so their mean counts as one value. The variance is never less than what the spread
+  of fine-tunings within pre-trainings alone makes of it, since the means of two pre-trainings may
+  be close by chance. Where two recipes share their starts (the same
   first stage for each seed), differences are paired by start. If all of a recipe's runs have the
   same pre-training, its variance can't be estimated, and the fine-tunings count instead.
 - Labelled rows, where each run has drawn its own (`Contender.draws`): runs of two recipes that
@@ -309,6 +311,8 @@ class _Measured:
         members: Numbers of each training's runs.
         resampled: (runs, resamples) scores of each run on resampled rows.
         draws: As `Contender.draws`.
+        from_runs: Variance of the mean that runs within trainings make, and its degrees of freedom;
+            0, 0 where each training is one run.
     """
 
     runs: tuple[float, ...]
@@ -319,6 +323,7 @@ class _Measured:
     members: tuple[tuple[int, ...], ...] = ()
     resampled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     draws: tuple[int, ...] = ()
+    from_runs: tuple[float, int] = (0.0, 0)
 
     @classmethod
     def of(
@@ -339,6 +344,7 @@ class _Measured:
             tuple(tuple(members) for _, members in trainings),
             resampled,
             draws,
+            _from_runs([[runs[i] for i in members] for _, members in trainings]),
         )
 
     @property
@@ -357,7 +363,9 @@ class _Measured:
         """
         if self.starts == other.starts:
             values, drawn = self.values - other.values, self.drawn - other.drawn
-            return [_Measured((), self.starts, values, drawn, self.random)]
+            (variance, freedom), (more, its) = self.from_runs, other.from_runs
+            from_runs = variance + more, freedom + its
+            return [_Measured((), self.starts, values, drawn, self.random, from_runs=from_runs)]
         return [self, replace(other, values=-other.values, drawn=-other.drawn)]
 
     def by_draw(self, other: _Measured) -> _Measured | None:
@@ -402,7 +410,8 @@ class _Spread:
         for one in means:
             n = len(one.values)
             if one.random and n > 1:
-                trained.append((float(np.var(one.values, ddof=1)) / n, n - 1))
+                between = float(np.var(one.values, ddof=1)) / n, n - 1
+                trained.append(max(between, one.from_runs))
                 alone = float(np.var(one.drawn, axis=1, ddof=1).mean())
                 together = float(np.var(one.drawn.mean(axis=0), ddof=1))
                 shared -= max(alone - together, 0.0) / (n - 1)
@@ -438,6 +447,16 @@ class _Spread:
             float(2 * stdtr(freedom, -abs(mean) / error)) if error else 0.5**freedom
             for error, freedom in self.parts
         )
+
+
+def _from_runs(trainings: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Variance of the mean over trainings that their runs make; its degrees of freedom."""
+    freedom = sum(len(runs) - 1 for runs in trainings)
+    if not freedom:
+        return 0.0, 0
+    squares = sum(float(np.var(runs)) * len(runs) for runs in trainings)
+    each = float(np.mean([1 / len(runs) for runs in trainings])) / len(trainings)
+    return squares / freedom * each, freedom
 
 
 def _difference(

@@ -324,6 +324,23 @@ def test_recipes_with_the_same_draws_of_labelled_rows_are_compared_draw_by_draw(
             assert high - low < 0.5 * (unpaired.hierarchical[1] - unpaired.hierarchical[0])
 
 
+def test_pretrainings_with_the_same_mean_by_chance_are_no_surer_than_their_runs() -> None:
+    rng = np.random.default_rng(18)
+    labels = _labels(rng, 3000)
+    none = np.zeros(3000)
+    said = np.array([_model(rng, labels, none, a, 1)[0] for a in (0.4, 0.6, 0.5, 0.6, 0.4, 0.5)])
+    rival = _contender("rival", _model(rng, labels, none, 0.47, 1), random=False)
+
+    def error(starts: str) -> float:
+        pair = [rival, _contender("ours", said, tuple(starts))]
+        (it,) = _contest(labels, pair, NUM_LABELS, metric="accuracy", resamples=200).differences
+        return it.standard_error
+
+    # Six runs whose deviation is .09, in two pre-trainings with the mean .5.
+    assert error("uuuvvv") == pytest.approx(0.1 / 6**0.5, rel=0.1)
+    assert error("uvwxyz") == pytest.approx(0.09 / 6**0.5, rel=0.1)
+
+
 def test_draws_with_pretrainings_that_cross_each_other_are_not_paired() -> None:
     rng = np.random.default_rng(17)
     labels = _labels(rng, 300)
