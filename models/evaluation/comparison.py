@@ -394,8 +394,11 @@ class _Measured:
 class _Spread:
     """Uncertainty of a mean: from rows alone, and from rows and training together.
 
+    Training counts by the spread of trainings, and by the larger of that and the one that their
+    runs make: of two trainings the first has one degree of freedom, and may be small by chance.
+
     Attributes:
-        parts: (standard error, degrees of freedom) of each; the wider one counts.
+        parts: (standard error, degrees of freedom) of each; the widest counts.
     """
 
     parts: tuple[tuple[float, float], ...]
@@ -405,19 +408,21 @@ class _Spread:
         """The uncertainty of a sum of means whose trainings are independent of each other."""
         rows = float(np.var(sum(one.drawn.mean(axis=0) for one in means), ddof=1))
         trained: list[tuple[float, int]] = []
+        at_least: list[tuple[float, int]] = []  # where runs within trainings differ by more
         # Variance from rows, minus the interaction of training and rows, which `trained` contains.
         shared = rows
         for one in means:
             n = len(one.values)
             if one.random and n > 1:
                 between = float(np.var(one.values, ddof=1)) / n, n - 1
-                trained.append(max(between, one.from_runs))
+                trained.append(between)
+                at_least.append(max(between, one.from_runs))
                 alone = float(np.var(one.drawn, axis=1, ddof=1).mean())
                 together = float(np.var(one.drawn.mean(axis=0), ddof=1))
                 shared -= max(alone - together, 0.0) / (n - 1)
         parts = [(rows**0.5, num_groups - 1.0)]
-        if trained:
-            variances = [*trained, (max(shared, 0.0), num_groups - 1)]
+        for found in (trained, at_least) if trained else ():
+            variances = [*found, (max(shared, 0.0), num_groups - 1)]
             total = sum(variance for variance, _ in variances)
             below = sum(variance**2 / max(freedom, 1) for variance, freedom in variances)
             parts.append((total**0.5, total**2 / below if below else num_groups - 1.0))
