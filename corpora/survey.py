@@ -284,12 +284,11 @@ def _set_aside(counted: _Counted) -> float | None:
     More where rows are few, so that they can decide; where test rows are drawn from them, too, not
     as many, for both leave fewer to learn from.
     """
-    train = sum(counted.splits.values()) - counted.splits["test"] or sum(counted.kinds.values())
+    train = counted.splits["train"] or sum(counted.kinds.values())  # all, where no split is named
     if not counted.whole or "dev" in counted.splits:
         return None
-    fewest, most = (DECIDING, MOST_SET_ASIDE)
-    if "test" not in counted.splits:
-        fewest, most = JUDGING, MOST_OF_BOTH
+    tested = "test" in counted.splits
+    fewest, most = (DECIDING, MOST_SET_ASIDE) if tested else (JUDGING, MOST_OF_BOTH)
     share = round(min(fewest / train, most), 2)
     return share if share > Source.model_fields["set_aside"].default else None
 

@@ -32,7 +32,7 @@ def choose(
     without: list[str] | None = None,
     begun: float | None = None,
 ) -> dict:
-    """Try candidates in rounds on the dev rows, judge the last two on the test rows, register one.
+    """Try candidates in rounds, judge the last two on the test rows, register one.
 
     A stopped choice goes on where it was: its rounds are kept, and its stages are in the store.
 

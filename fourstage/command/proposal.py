@@ -294,7 +294,7 @@ def _told(name: str, one: Survey) -> str:
             f" {splits or f'not split yet: {drawn} each goes to dev and test'}"
         )
         if share and splits:
-            said += f"; {drawn} of train becomes dev{'' if 'test' in one.splits else ' and test'}"
+            said += f"; {drawn} of train becomes {_drawn(one)}"
     if one.unread:
         said += "; quarantined: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
     return said

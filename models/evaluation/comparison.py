@@ -34,7 +34,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -320,10 +320,10 @@ class _Measured:
     values: np.ndarray
     drawn: np.ndarray
     random: bool
-    members: tuple[tuple[int, ...], ...] = ()
-    resampled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    draws: tuple[int, ...] = ()
-    from_runs: tuple[float, int] = (0.0, 0)
+    members: tuple[tuple[int, ...], ...]
+    resampled: np.ndarray
+    draws: tuple[int, ...]
+    from_runs: tuple[float, int]
 
     @classmethod
     def of(
@@ -365,7 +365,7 @@ class _Measured:
             values, drawn = self.values - other.values, self.drawn - other.drawn
             (variance, freedom), (more, its) = self.from_runs, other.from_runs
             from_runs = variance + more, freedom + its
-            return [_Measured((), self.starts, values, drawn, self.random, from_runs=from_runs)]
+            return [replace(self, values=values, drawn=drawn, from_runs=from_runs)]
         return [self, replace(other, values=-other.values, drawn=-other.drawn)]
 
     def by_draw(self, other: _Measured) -> _Measured | None:

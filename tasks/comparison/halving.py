@@ -2,7 +2,7 @@
 
     first:   those without pre-training, which cost little and measure this machine's speed
     round 1: all candidates, the minutes of a round divided among their pre-trainings
-    round 2: the better ones by the dev rows, with the same minutes, so with longer pre-training
+    round 2: the better ones, with the same minutes, so with longer pre-training
     …        until two are left; the better one is chosen
 
 Reference:
@@ -72,7 +72,7 @@ def best_first(metric: str, scores: Mapping[str, float], seconds: Mapping[str, f
 
     Args:
         metric: What the scores are of.
-        scores: On the dev rows.
+        scores: Of each, on the same rows.
         seconds: Training time of each.
     """
     return sorted(scores, key=lambda name: (-rank(metric, scores[name]), seconds[name], name))

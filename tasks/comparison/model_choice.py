@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FOLDER = "choices"
 STATE, FORMAT = "state.json", 4  # a stopped choice with another format starts anew
-# What every candidate reads, and what a score on dev rows is made by.
+# What every candidate reads, and what a score is made by.
 READ = ("dataset", "corpus", "tokenizer", "tokens", "rows", "wide")
 SCORED = (*READ, "stage", "measurement")
 PREPARED, JUDGING = "prepared", "judged"  # outside the rounds
@@ -65,7 +65,7 @@ class ModelChoice:
 
     @property
     def metric(self) -> str:
-        """What chooses, on the dev rows."""
+        """What chooses, on the dev rows and, where these are few, the training rows."""
         return self.whole.recipe.metrics[0]
 
     @property

@@ -106,23 +106,12 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         end_all(person.home)
 
 
-LABELS_ALONE = """
-name: few
-family: bert
-size: {num_layers: 1, hidden_dim: 32, num_heads: 2, intermediate_dim: 64}
-tokenizer: {vocabulary_size: 500, learn_from: [smoke_labels]}
-stages:
-  - {stage: finetune, dataset: smoke_labels, head: {sequence_classification: {}}, batch_size: 8,
-     sequence_length: 32, budget: {steps: 4}}
-evaluate: {metrics: [accuracy]}
-"""
-ONE_OF_THEM = ("--without", "counting", "--without", "fasttext", "--without", "larger")
-
-
 @pytest.mark.slow
 def test_few_dev_rows_choose_together_with_train_rows_by_cross_validation(tmp_path: Path) -> None:
-    (tmp_path / "few.yaml").write_text(LABELS_ALONE)
-    asked = ("choose", "few.yaml", "--minutes", "4", "--json", "--without", "wide", *ONE_OF_THEM)
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    asked = ("choose", "mine.yaml", "--minutes", "4", "--json", "--set", "stages.general=")
+    for name in ("counting", "fasttext", "larger", "wide"):
+        asked += ("--without", name)
     asked += ("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9")
     person = Person(tmp_path / "home", tmp_path)
     try:

@@ -315,6 +315,15 @@ def test_of_few_rows_more_are_set_aside_for_dev_and_test(tmp_path, capsys, count
     assert f"not split yet: {told} each goes to dev and test" in said
 
 
+def test_where_only_train_is_named_both_others_are_drawn_from_it(tmp_path, capsys):
+    rows = "".join(f"{_TEXTS[n % len(_TEXTS)]} {n},{'ab'[n % 2]}\n" for n in range(120))
+    (tmp_path / "train.csv").write_text("text,label\n" + rows)
+    mine = _new(tmp_path / "mine", "--rows", str(tmp_path / "train.csv"))
+    assert "\nset_aside: 0.2 " in (mine / "sources" / "my_rows.yaml").read_text()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "train 120; 20% of train becomes dev, and again for test" in said
+
+
 def test_training_rows_without_a_label_are_told(tmp_path):
     (tmp_path / "train.jsonl").write_text('{"text": "a b"}\n')
     (tmp_path / "test.jsonl").write_text('{"text": "a b", "label": "x"}\n')
